@@ -358,10 +358,11 @@ void Enqueuer::upload_items() {
 }
 
 void Enqueuer::run(const Step& step) {
-  if (is_library(plan_.kernel)) {
+  if (is_library(plan_.kernel) && step.stage == Stage::multiply) {
     instead_ = run_by_library(state_, call_);
     return;
   }
+  if (instead_) return;  // all was done
   gl::Program* const program = call_.prepared->programs[static_cast<std::size_t>(step.stage)];
   if (program != used_) program->use(state_.api);
   used_ = program;

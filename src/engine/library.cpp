@@ -61,6 +61,16 @@ vendor::Product product_of(const Call& call, std::int64_t item) {
                          .c = matrix_of(problem, call.product, Role::c, item),
                          .sums = sum_type(problem),
                          .fast = call.prepared->plan.precision == Precision::fast};
+  if (call.prepared->plan.reduces()) {  // a shader does the rest
+    const Workspace to = call.product.workspace.value_or(Workspace{call.work->workspace, 0, 0});
+    result.alpha = 1, result.beta = 0;
+    result.c = {.buffer = to.buffer,
+                .offset_bytes = to.offset_bytes + call.prepared->plan.workspace.sums.offset_bytes,
+                .ld = problem.n,
+                .stride = problem.m * problem.n,
+                .transposed = true,
+                .type = result.sums};
+  }
   if (!result.c.transposed) return result;
   std::swap(result.m, result.n);
   std::swap(result.a, result.b);
@@ -176,16 +186,19 @@ void Engine::State::release_library() noexcept {
 std::shared_ptr<const Prepared> run_by_library(Engine::State& state, const Call& call) {
   const Problem& problem = call.prepared->plan.problem;
   const std::span<const Scalar> betas = call.product.batch.betas;
-  const bool reads_c = betas.empty() ? call.product.beta.value != 0.0
-                                     : std::any_of(betas.begin(), betas.end(), [](const Scalar& x) { return x.value != 0.0; });
+  const bool finishes = !call.prepared->plan.reduces();
+  const bool reads_c = !finishes       ? false
+                       : betas.empty() ? call.product.beta.value != 0.0
+                                       : std::any_of(betas.begin(), betas.end(), [](const Scalar& x) { return x.value != 0.0; });
   std::int64_t done = 0;
   std::string why = "there is no library";
   if (state.library && state.library->library) try {
-      const unsigned buffers[] = {call.product.a.buffer, call.product.b.buffer, call.product.c.buffer};
+      const vendor::Product all = product_of(call, 0);
+      const unsigned buffers[] = {all.a.buffer, all.b.buffer, all.c.buffer};
       go(state, buffers);
       const std::int64_t calls = problem.items ? problem.batch : 1;
       for (; done < calls; ++done) state.library->library->multiply(product_of(call, done));
-      if (state.checking || !(state.scoped || state.library->stays)) state.come_back();
+      if (state.checking || !finishes || !(state.scoped || state.library->stays)) state.come_back();
       return nullptr;
     } catch (const vendor::Failed& failed) {
       why = failed.why;

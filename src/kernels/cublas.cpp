@@ -76,7 +76,8 @@ class CublasFamily final : public ProductFamily {
         (type != Type::f16 && type != Type::bf16 && type != Type::f32 && type != Type::f64 && type != Type::i8))
       return fmt::format("cublas multiplies f16, bf16, f32, f64 or i8, A and B alike, and these are {} and {}",
                          to_string(problem.a.format), to_string(problem.b.format));
-    if (has_epilogue(problem)) return "cublas adds no residual and no bias, and has no activation";
+    if (has_epilogue(problem) && problem.items)
+      return "cublas has no residual, bias or activation for a batch that gives its items one by one";
     if (problem.k == 0) return "cublas is not asked where nothing is added up: k, or each alpha, is 0";
     for (const auto& [role, x, which] : {std::tuple<Role, const Operand&, char>{Role::a, problem.a, 'A'},
                                          {Role::b, problem.b, 'B'},
@@ -125,7 +126,9 @@ class CublasFamily final : public ProductFamily {
                                   number(problem.m) * number(problem.n) * bytes_of(problem.c));
     const double computing = batch * m * n * k * multiply_add * multiply_adds(sum_type(problem), limits) / rate,
                  reading = bytes * multiply_add / traits(limits).memory_bytes;
-    return crossing + (problem.items ? batch : 1) * call + std::max(computing, reading);
+    const double finishing =  // the sums are read once more, with what is added
+        has_epilogue(problem) ? price.dispatch + 8 * batch * m * n * multiply_add / traits(limits).memory_bytes : 0;
+    return crossing + (problem.items ? batch : 1) * call + std::max(computing, reading) + finishing;
   }
   bool has_fast(const Problem& problem) const override { return problem.a.format.type == Type::f32; }
   std::vector<Kernel> candidates(const Problem&, const Limits& limits, Precision) const override {

@@ -179,10 +179,11 @@ TEST_CASE("vendor: products of every kind, as any kernel's") {
                                          {Type::bf16, Type::bf16}, {Type::bf16, Type::f32}, {Type::f64, Type::f64},
                                          {Type::i8, Type::i32}};
   for (const auto& [type, of_c] : types)
-    for (const bool items : {false, true}) {
+    for (const auto& [items, epilogue] : {std::pair{false, false}, {true, false}, {false, true}}) {
       if (type == Type::i8 && items) continue;  // whose offsets are no multiples of 4
       CAPTURE(to_string(type));
-      const ProgramKey key{.kernel = parse_kernel("cublas"), .a = {type}, .b = {type}, .c_type = of_c, .items = items};
+      const ProgramKey key{
+          .kernel = parse_kernel("cublas"), .a = {type}, .b = {type}, .c_type = of_c, .epilogue = epilogue, .items = items};
       int ran = 0;
       std::set<std::string> refused;
       for (std::uint64_t seed = 1; seed <= 60; ++seed) try {
