@@ -122,7 +122,7 @@ class Chooser {
       plan.problem = choice.transposed ? transposed(problem_) : problem_;
       plan.transposed = choice.transposed;
       plan.kernel = choice.kernel;
-      plan.precision = precision_;
+      plan.precision = precision_of(choice.kernel);
       plan.doubles = sums_in_doubles(limits_, precision_);
       // Turned over, C may take more of the tiles of a kernel that packs items than it does as it is.
       std::string reason;
@@ -153,6 +153,11 @@ class Chooser {
   /// Which of the plan's programs is struck off; empty if none is.
   std::string why_struck_off(const Plan& plan) const;
   std::string why_cannot(const Kernel& kernel) const;
+  /// What a plan of the kernel's has: the planned precision, or `fast` where it computes in a narrower type.
+  Precision precision_of(const Kernel& kernel) const {
+    const bool is_fast = options_.precision == Precision::fast && kernels::product_family(kernel).has_fast(problem_);
+    return is_fast ? Precision::fast : precision_;
+  }
   Explanation explain(const Choice& taken) const;
 
   const Problem& problem_;
@@ -202,7 +207,7 @@ void Chooser::consider(const Kernel& kernel, By by, std::int64_t split_k) {
   const auto add = [&](std::int64_t of_k) {
     choice.parts = precision_ == Precision::standard ? of_k : parts_in_blocks(as_run, of_k);
     choice.seconds = slowdown(precision_, sums_in_doubles(limits_, precision_)) *
-                     expected_seconds(as_run, kernel, limits_, choice.parts, std::max(1.0, options_.runs));
+                     expected_seconds(as_run, kernel, limits_, choice.parts, std::max(1.0, options_.runs), precision_of(kernel));
     cuts.push_back(choice);
   };
   for (std::int64_t of_k = parts.least; of_k < parts.most; of_k *= 2) add(of_k);
@@ -229,8 +234,9 @@ std::string milliseconds(double seconds) {
 }
 
 Explanation Chooser::explain(const Choice& taken) const {
-  Explanation why{
-      .chosen_by = taken.by, .expected_seconds = taken.seconds, .precision = why_planned(options_.precision, problem_)};
+  Explanation why{.chosen_by = taken.by,
+                  .expected_seconds = taken.seconds,
+                  .precision = precision_of(taken.kernel) == options_.precision ? "" : why_planned(options_.precision, problem_)};
   const auto index = static_cast<std::size_t>(&taken - choices_.data());
   for (const Choice& other : std::span(choices_).subspan(index + 1))
     if (other.by == By::model && other.kernel != taken.kernel &&

@@ -27,7 +27,10 @@ double bytes_of_operands(const Problem& problem) {
 
 }  // namespace
 
-double expected_seconds(const Problem& problem, const Kernel& kernel, const Limits& limits, std::int64_t parts, double runs) {
+double expected_seconds(const Problem& problem, const Kernel& kernel, const Limits& limits, std::int64_t parts, double runs,
+                        Precision precision) {
+  const kernels::ProductFamily& family = kernels::product_family(kernel);
+  if (is_library(kernel)) return 1e-9 * family.nanoseconds(problem, limits, precision);
   const kernels::Prices price = kernels::prices(limits);
   const auto number = [](std::int64_t x) { return static_cast<double>(x); };
   const double m = number(problem.m), n = number(problem.n), k = number(problem.k), batch = number(problem.batch);
@@ -36,7 +39,6 @@ double expected_seconds(const Problem& problem, const Kernel& kernel, const Limi
   const std::array<int, 3> size = workgroup(kernel);
   const double invocations = size[0] * size[1];
   const double vectors = std::ceil(invocations / price.lanes);
-  const kernels::ProductFamily& family = kernels::product_family(kernel);
   const kernels::Cost cost =
       family.cost(problem, kernel, limits,
                   {.price = price,
