@@ -149,7 +149,7 @@ PlanOptions with_own(const Engine::State& state, const PlanOptions& options) {
   PlanOptions result = options;
   if (result.tuning.empty() && !result.untuned) result.tuning = state.tuning;
   for (const StruckOff& each : state.struck_off)
-    if (!each.refused || !options.kernel) result.struck_off.push_back(each.program);  // who names a kernel gets the driver's log
+    if (!each.refused || !options.kernel) result.struck_off.push_back(each);  // who names a kernel gets the driver's log
   return result;
 }
 
