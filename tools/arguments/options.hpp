@@ -84,6 +84,11 @@ CLI::Option* add_types(CLI::App& verb, std::string& types);
 CLI::Option* add_batch(CLI::App& verb, std::string& batch);
 CLI::Option* add_kernel(CLI::App& verb, std::string& kernel);
 CLI::Option* add_precision(CLI::App& verb, std::string& precision);
+/// --digits, by default that of an output.
+CLI::Option* add_digits(CLI::App& verb, int& digits,
+                        const std::string& description =
+                            "How many significant digits the floats of a .csv or .mtx output have (default: as few as give "
+                            "each number again when they are read)");
 CLI::Option* add_error_histogram(CLI::App& verb, std::string& path);
 CLI::Option* add_device(CLI::App& verb, std::string& device);
 /// Pictures are SVG.  @throws std::invalid_argument  `path` does not end so
