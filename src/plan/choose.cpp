@@ -218,14 +218,14 @@ void Chooser::consider(const Kernel& kernel, By by, std::int64_t split_k) {
 }
 
 std::string Chooser::why_struck_off(const Plan& plan) const {
-  const std::vector<ProgramKey>& list = options_.struck_off;
-  if (list.empty()) return {};
+  if (options_.struck_off.empty()) return {};
   for (const Stage stage : plan.stages())
-    if (const ProgramKey key = plan.program(stage); std::find(list.begin(), list.end(), key) != list.end())
-      return fmt::format("{} failed its self-check, or the driver refuses it{}", to_string(key.kernel),
-                         precision_ == Precision::standard ? ""
-                                                           : fmt::format(": this driver has no {} products of {} of it",
-                                                                         to_string(precision_), to_string(sum_type(problem_))));
+    for (const StruckOff& each : options_.struck_off)
+      if (each.program == plan.program(stage))
+        return fmt::format("{} {}{}", to_string(each.program.kernel), each.fault(),
+                           precision_ == Precision::standard ? ""
+                                                             : fmt::format(": this driver has no {} products of {} of it",
+                                                                           to_string(precision_), to_string(sum_type(problem_))));
   return {};
 }
 

@@ -95,7 +95,7 @@ Array StartedWork::result() {
 
 void define_job(py::module_& module) {
   py::class_<StartedWork>(
-      module, "Job",
+      module, "Job", shows_owner<StartedWork, StartedWork::owner_of>(),
       R"(A product or convolution on the device that is enqueued piece by piece, so that an application with a frame to draw gives it a part of each.
 
 Made by Engine.start() and Engine.start_convolve(). The arrays' elements must stay as they are until it is done; it keeps them so long, even if they are

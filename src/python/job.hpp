@@ -31,6 +31,7 @@ class StartedWork final : public Kept {
   void cancel() noexcept { running_.reset(); }
   /// Enqueues what is left, as multiply() does, and returns C.
   Array result();
+  static const py::object& owner_of(const StartedWork& work) { return work.c_.owner; }
   void free() override { running_.reset(); }
 
  private:

@@ -179,7 +179,9 @@ void Service::close() {
   is_closed_ = true;
 }
 
-Storage::Storage(std::shared_ptr<const Elements> given) : service(given->service), elements(std::move(given)) {
+Storage::Storage(std::shared_ptr<const Elements> given, const py::object& of_arrays)
+    : service(given->service), elements(std::move(given)) {
+  if (of_arrays) owner = py::weakref(of_arrays);
   service->keep(*this);
 }
 
@@ -188,7 +190,9 @@ Storage::~Storage() {
 }
 
 void Storage::free() {
-  const auto freed = std::move(elements);  // letting go of the owner may destroy this storage
+  const auto freed = std::move(elements);
+  const py::object its_owner = owner ? owner() : py::none();
+  if (!its_owner.is_none()) its_owner.attr("kept") = py::none();  // which may destroy this storage
 }
 
 }  // namespace glgemm::python

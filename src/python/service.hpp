@@ -152,8 +152,7 @@ class Service {
   std::unique_ptr<Thread> thread_{};
 };
 
-/// A buffer of ours, or one of the application's with its owner. Calls keep it until they are done, even if it is freed
-/// meanwhile.
+/// A buffer of ours, or one of the application's. Calls keep it until they are done, even if it is freed meanwhile.
 struct Elements {
   ~Elements() {
     if (!service) return;
@@ -162,7 +161,6 @@ struct Elements {
   std::shared_ptr<Service> service;  ///< null for a matrix that work makes and destroys
   std::unique_ptr<DeviceMatrix> matrix{};
   unsigned buffer = 0;  ///< of the application
-  py::object owner{};
   /// Of a quantised array, whose matrix has a line of bytes for each row of codes; see QuantizedMatrix for scales and zeros.
   Quantization quantization{};
   std::unique_ptr<DeviceMatrix> scales{}, zeros{};
@@ -172,7 +170,7 @@ struct Elements {
 
 /// What arrays that show the same elements share.
 struct Storage final : Kept {
-  explicit Storage(std::shared_ptr<const Elements> given);
+  Storage(std::shared_ptr<const Elements> given, const py::object& owner);
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -180,6 +178,7 @@ struct Storage final : Kept {
 
   std::shared_ptr<Service> service;
   std::shared_ptr<const Elements> elements;  ///< null once they are freed
+  py::object owner{};                        ///< a weak reference to Array::owner
 };
 
 }  // namespace glgemm::python
