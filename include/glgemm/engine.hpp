@@ -62,6 +62,9 @@ struct Report {
   std::chrono::nanoseconds total_time{};
 };
 
+/// Whether products may run by a library of the device's maker, see EngineOptions::vendor.
+enum class Vendor { none, allowed };
+
 /// How an engine works, beyond what the context decides.
 struct EngineOptions {
   /// Gets every program's source before the driver does, and returns the source that is compiled instead. For people who try
@@ -110,6 +113,13 @@ struct EngineOptions {
   /// engine's context must be current when the engine is destroyed: declare what keeps the context before the engine. The
   /// destructor asks OpenGL whether it is; where another context or none is current, it abandons the objects and tells `log`.
   bool release_on_destruction = false;
+  /// Whether products may run by the library of the device's maker, which reaches matrix cores that OpenGL does not: NVIDIA's cuBLAS, on
+  /// the same buffers, with its driver's libcuda. Both are looked for now, when the engine is made, and never needed: Limits::vendor says
+  /// how far that came, the log says why, and the planner takes the kernel `cublas` where it expects it to be faster. A product that the
+  /// library fails runs by a shader. docs/matrix-cores.md has what to know.
+  Vendor vendor = Vendor::none;
+  /// The path of that library, or of its folder. By default the variable GLGEMM_CUBLAS, else where the system looks for libraries.
+  std::optional<std::string> vendor_library{};
 };
 
 /// A program that gave a wrong result, see EngineOptions::self_check, or that the driver refused.

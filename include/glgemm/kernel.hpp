@@ -55,6 +55,9 @@ struct KernelParameter {
 
 /// The kernels for products with their default parameters, one of each family; the plainest is last and can always run.
 GLGEMM_EXPORT const std::vector<Kernel>& kernel_table();
+/// The kernels that are a vendor's library and no program of glgemm's: cublas. See EngineOptions::vendor.
+GLGEMM_EXPORT const std::vector<Kernel>& library_kernels();
+GLGEMM_EXPORT bool is_library(const Kernel& kernel) noexcept;
 /// "tiled", "naive": the name of the family, which is also its file's name in shaders/.
 GLGEMM_EXPORT std::string_view name(const Kernel& kernel) noexcept;
 /// What the family is for, in one line.

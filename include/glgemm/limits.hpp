@@ -11,6 +11,18 @@ namespace glgemm {
 /// The language in which the driver takes programs: that of OpenGL 4.3 to 4.6, of OpenGL ES 3.1 or of OpenGL ES 3.2.
 enum class ShadingLanguage { glsl_430, essl_310, essl_320 };
 
+/// How far an engine came with a vendor's library that multiplies, see EngineOptions::vendor.
+enum class VendorLibrary {
+  not_asked,     ///< none is allowed
+  no_driver,     ///< the vendor's driver is not on this machine, or does not start
+  other_device,  ///< the driver does not know the OpenGL context's device
+  no_library,    ///< the library was not found
+  failed,        ///< driver and library are there and do not start; the engine's log says why
+  left_alone,    ///< it failed three times in a row
+  uncut,         ///< the product is one that is cut in time or in memory, which the library's are not
+  ready
+};
+
 /// What a device and its driver can do, as data: what an Engine found, or anything that a test makes up.
 struct Limits {
   /// The most bytes one storage-buffer binding may have.
@@ -53,6 +65,8 @@ struct Limits {
   /// The maker and generation: what the planner knows of registers and rates beyond OpenGL's own limits.
   DeviceClass device_class = DeviceClass::unknown;
   ShadingLanguage language = ShadingLanguage::glsl_430;
+  /// Whether products may run by cuBLAS.
+  VendorLibrary vendor = VendorLibrary::not_asked;
   friend bool operator==(const Limits&, const Limits&) = default;
 };
 

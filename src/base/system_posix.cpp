@@ -1,4 +1,5 @@
 // What the library asks of the system, where that is POSIX: see system.hpp.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -70,6 +71,16 @@ std::int64_t main_memory_bytes() {
   if (pages > 0 && page > 0) return std::int64_t{pages} * page;
 #endif
   return 0;
+}
+
+void* load_library(const std::string& name, std::string& why, bool if_loaded) {
+  void* const library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | (if_loaded ? RTLD_NOLOAD : 0));
+  if (!library && !if_loaded) why = ::dlerror();
+  return library;
+}
+
+LibraryFunction library_function(void* library, const char* name) {
+  return reinterpret_cast<LibraryFunction>(::dlsym(library, name));
 }
 
 std::string& last_error_text() {

@@ -15,6 +15,7 @@
 #include "base/rounding.hpp"
 #include "engine/depthwise.hpp"
 #include "engine/execute.hpp"
+#include "engine/library.hpp"
 #include "engine/offsets.hpp"
 #include "engine/validate.hpp"
 #include "gl/program_statistics.hpp"
@@ -400,7 +401,7 @@ void ConvolutionSteps::enqueue_copy(Engine::State& state, const BorderedCopy& bo
 void Engine::convolve(const Convolution& convolution, const PlanOptions& options, Report* report) {
   state_->check_usable("convolve");
   std::optional<gl::StateGuard> guard;
-  ConvolutionSteps steps(glgemm::prepare(*state_, "convolve", convolution, options, state_->work, guard));
+  ConvolutionSteps steps(glgemm::prepare(*state_, "convolve", convolution, uncut(*state_, options), state_->work, guard));
   const auto run = [&] {
     while (const std::optional<Call> call = steps.next(*state_)) enqueue(*state_, *call, report);
   };
@@ -426,7 +427,7 @@ void Engine::prepare(std::span<const Convolution> convolutions, const PlanOption
     const ConvolutionProblem problem = problem_of(convolution);
     std::optional<gl::StateGuard> guard;
     state_->save_bindings("prepare", guard);
-    while (!make_ready(*state_, *prepared_for(*state_, problem, options, convolution.alpha.value != 0.0))) {
+    while (!make_ready(*state_, *prepared_for(*state_, problem, uncut(*state_, options), convolution.alpha.value != 0.0))) {
     }
   }
 }
@@ -452,7 +453,7 @@ ConvolutionProblem Engine::problem(const Convolution& convolution) {
 }
 
 ConvolutionPlan Engine::plan(const ConvolutionProblem& problem, const PlanOptions& options) const {
-  return make_plan(problem, state_->limits, with_own(*state_, options));
+  return make_plan(problem, state_->limits, with_own(*state_, uncut(*state_, options)));
 }
 
 }  // namespace glgemm

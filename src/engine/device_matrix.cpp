@@ -97,6 +97,7 @@ DeviceMatrix::~DeviceMatrix() {
   std::erase_if(state_->sizes, [&](const auto& known) { return is_mine(known.first); });
   for (gl::BufferImage& image : state_->operand_images)
     if (is_mine(image.buffer)) image.begin = -1;
+  for (const unsigned buffer : buffers_) state_->forget_buffer(buffer);
   delete_buffers(state_->api, buffers_);
 }
 

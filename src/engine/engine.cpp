@@ -19,6 +19,7 @@
 #include "base/device_class.hpp"
 #include "base/system.hpp"
 #include "engine/execute.hpp"
+#include "engine/library.hpp"
 #include "engine/offsets.hpp"
 #include "engine/state.hpp"
 #include "engine/validate.hpp"
@@ -39,6 +40,7 @@ void delete_objects(Engine::State& state) noexcept {
   for (gl::BufferImage& image : state.operand_images) gl::destroy_image(api, image);
   gl::delete_buffer(api, state.scratch);
   for (const auto& offsets : state.offsets) gl::delete_buffer(api, offsets->buffer);
+  state.release_library();
   state.staging.destroy(api);
   state.mark.destroy(api);
   state.forget();
@@ -58,6 +60,7 @@ Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(
   state.options = std::move(options);
   if (const auto as = variable("GLGEMM_PLAN_AS"); as && !as->empty())
     state.limits = limits_as(parse_device_class(*as), state.limits);
+  open_library(state);
   if (state.options.adjust_limits) state.options.adjust_limits(state.limits);
   if (state.limits.storage_blocks < 4)
     throw Unsupported(fmt::format("Engine: programs may have {} storage buffers; 4 are needed", state.limits.storage_blocks));
@@ -170,7 +173,7 @@ Plan Engine::plan(const Problem& problem, const PlanOptions& options, Explanatio
 }
 
 void Engine::gemm(const Gemm& product, const PlanOptions& options, Report* report) {
-  state_->check_usable("gemm");
+  state_->check_usable("gemm", state_->scoped);
   std::optional<gl::StateGuard> guard;
   const Call call = glgemm::prepare(*state_, "gemm", product, options, state_->work, guard);
   if (!report) return enqueue(*state_, call, nullptr);
@@ -183,10 +186,15 @@ void Engine::gemm(const Gemm& product, const PlanOptions& options, Report* repor
 }
 
 void Engine::gemm(std::span<const Gemm> products, const PlanOptions& options) {
-  state_->check_usable("gemm");
+  state_->check_usable("gemm", state_->scoped);
   std::optional<gl::StateGuard> guard;
-  for (const Call& call : glgemm::prepare(*state_, "gemm", products, options, state_->work, guard))
-    enqueue(*state_, call, nullptr);
+  const std::vector<Call> calls = glgemm::prepare(*state_, "gemm", products, options, state_->work, guard);
+  if (state_->library) state_->library->stays = true;
+  const std::unique_ptr<Engine::State, void (*)(Engine::State*)> at_end(state_.get(), [](Engine::State* state) {
+    if (state->library) state->library->stays = false;
+  });
+  for (const Call& call : calls) enqueue(*state_, call, nullptr);
+  if (!state_->scoped) state_->come_back();
 }
 
 void Engine::check_multiply(std::int64_t m, std::int64_t k, std::int64_t inner, std::int64_t n, Type a, Type b,
@@ -230,7 +238,7 @@ void Engine::prepare(std::span<const Problem> problems, const PlanOptions& optio
       prepared = std::make_shared<Prepared>();
       prepared->plan = plan(problem, options);
     } while (!make_ready(*state_, *prepared, options.kernel.has_value()));
-    if (state_->options.self_check) continue;
+    if (state_->options.self_check || is_library(prepared->plan.kernel)) continue;
     for (const Stage stage : prepared->plan.stages())
       run_on_nothing(*state_, prepared->plan.program(stage), *prepared->programs[static_cast<std::size_t>(stage)]);
   }

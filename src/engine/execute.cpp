@@ -7,6 +7,7 @@
 
 #include "base/elements.hpp"
 #include "base/quantization.hpp"
+#include "engine/library.hpp"
 #include "engine/offsets.hpp"
 #include "engine/validate.hpp"
 #include "kernels/interface.hpp"
@@ -338,6 +339,7 @@ std::vector<std::byte> pack_items(const Gemm& product, const Problem& problem) {
 }  // namespace
 
 Enqueuer::Enqueuer(Engine::State& state, const Call& call) : state_(state), call_(call), plan_(call.prepared->plan) {
+  if (!is_library(plan_.kernel)) state.come_back();
   if (!state.scoped) group_.emplace(state.api, "glgemm");
   if (plan_.items_in_buffer) gl::bind_storage(state.api, plan_.few_buffers ? 0u : gl::binding_items, call.work->items);
 }
@@ -356,6 +358,11 @@ void Enqueuer::upload_items() {
 }
 
 void Enqueuer::run(const Step& step) {
+  if (is_library(plan_.kernel) && step.stage == Stage::multiply) {
+    instead_ = run_by_library(state_, call_);
+    return;
+  }
+  if (instead_) return;  // all was done
   gl::Program* const program = call_.prepared->programs[static_cast<std::size_t>(step.stage)];
   if (program != used_) program->use(state_.api);
   used_ = program;
@@ -445,10 +452,14 @@ void enqueue(Engine::State& state, const Call& call, Report* report) {
     ++report->dispatches;
   };
   Cursor cursor;
-  if (!may_be_long(state, prepared)) {
+  if (is_library(prepared.plan.kernel) || !may_be_long(state, prepared)) {
     while (const std::optional<Step> step = next_slice(prepared.plan, cursor)) {
       enqueuer.run(*step);
       count();
+    }
+    if (const std::shared_ptr<const Prepared>& ran = enqueuer.instead(); report && ran) {
+      report->kernel = to_string(ran->plan.kernel);
+      report->plan = {ran, &ran->plan};
     }
     return;
   }

@@ -17,6 +17,8 @@ class Enqueuer {
   /// Called once, before the first step of a product.
   void upload_items();
   void run(const Step& step);
+  /// What ran in place of a vendor's library that failed; null if nothing did.
+  const std::shared_ptr<const Prepared>& instead() const { return instead_; }
 
   struct Timed {
     std::optional<Step> step;
@@ -33,6 +35,7 @@ class Enqueuer {
   const Plan& plan_;
   std::optional<gl::DebugGroup> group_;
   gl::Program* used_ = nullptr;
+  std::shared_ptr<const Prepared> instead_;
 };
 
 /// Dispatches a program on a C without elements, since some drivers compile at the first dispatch. Leaves bindings changed.

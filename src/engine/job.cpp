@@ -9,6 +9,7 @@
 
 #include "engine/convolve.hpp"
 #include "engine/execute.hpp"
+#include "engine/library.hpp"
 #include "engine/state.hpp"
 
 namespace glgemm {
@@ -119,7 +120,7 @@ Job Engine::start(const Gemm& product, const PlanOptions& options) {
   auto job = std::make_unique<Job::State>(state_, product);
   const Gemm& own = job->product.get();
   std::optional<gl::StateGuard> guard;
-  job->call = glgemm::prepare(*state_, "start", own, options, job->work, guard);
+  job->call = glgemm::prepare(*state_, "start", own, uncut(*state_, options), job->work, guard);
   for (const double work : job->call.prepared->work) job->work_all += work;
   Enqueuer(*state_, job->call).upload_items();
   job->done = job->at_end();
@@ -130,7 +131,7 @@ Job Engine::start(const Convolution& convolution, const PlanOptions& options) {
   state_->check_usable("start");
   auto job = std::make_unique<Job::State>(state_);
   std::optional<gl::StateGuard> guard;
-  job->convolution.emplace(glgemm::prepare(*state_, "start", convolution, options, job->work, guard));
+  job->convolution.emplace(glgemm::prepare(*state_, "start", convolution, uncut(*state_, options), job->work, guard));
   job->work_all = job->convolution->call().prepared->work;
   job->done = job->convolution->at_end();
   return Job(std::move(job));

@@ -147,6 +147,7 @@ Problem problem_to_plan(const Gemm& product) {
 
 PlanOptions with_own(const Engine::State& state, const PlanOptions& options) {
   PlanOptions result = options;
+  if (result.limits && result.limits->vendor == VendorLibrary::ready) result.limits->vendor = state.limits.vendor;
   if (result.tuning.empty() && !result.untuned) result.tuning = state.tuning;
   for (const StruckOff& each : state.struck_off)
     if (!each.refused || !options.kernel) result.struck_off.push_back(each.program);  // who names a kernel gets the driver's log

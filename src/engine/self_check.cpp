@@ -12,6 +12,7 @@
 #include "base/quantization.hpp"
 #include "base/rounding.hpp"
 #include "engine/execute.hpp"
+#include "engine/library.hpp"
 #include "engine/prepare.hpp"
 #include "kernels/kernels.hpp"
 #include "plan/problem.hpp"
@@ -513,9 +514,15 @@ std::string SmallProduct::wrong_bits_of_c() {
 }  // namespace
 
 std::optional<Fault> self_check(Engine::State& state, const Plan& plan) {
-  std::optional<Fault> fault = SmallProduct(state, plan, false).check();
+  std::optional<Fault> fault;
+  try {
+    fault = SmallProduct(state, plan, false).check();
+  } catch (const LibraryFailed& failed) {
+    return Fault{Stage::multiply, failed.what()};
+  }
+  const bool promises_bits = plan.precision != Precision::standard && plan.precision != Precision::fast;
   const int left_out = kernels::has_epilogue(plan.problem) ? 2 : 1;
-  for (int i = 0; i <= left_out && !fault && plan.precision != Precision::standard; ++i)
+  for (int i = 0; i <= left_out && !fault && promises_bits; ++i)
     fault = SmallProduct(state, plan, true, i).check();
   return fault;
 }

@@ -11,6 +11,8 @@
 #include <glgemm/stopwatch.hpp>
 
 #include "engine/execute.hpp"
+#include "engine/library.hpp"
+#include "kernels/kernels.hpp"
 #include "gl/program_statistics.hpp"
 
 namespace glgemm {
@@ -29,12 +31,21 @@ void WorkBuffers::destroy(const gl::Api& api) noexcept {
   *this = {};
 }
 
-void Engine::State::check_usable(const char* what) const {
+Engine::State::State() = default;
+Engine::State::~State() = default;
+Engine::State::State(State&&) noexcept = default;
+
+void Engine::State::check_usable(const char* what, bool stays) {
   if (released) throw std::invalid_argument(fmt::format("{}: the engine was released or abandoned", what));
-  check_context(what);
+  check_context(what, stays);
 }
 
-void Engine::State::check_context(const char* what) const {
+void Engine::State::check_context(const char* what, bool stays) {
+  check_current(what);
+  if (!stays) come_back();
+}
+
+void Engine::State::check_current(const char* what) const {
   check_not_forked(what);
   if (abandoned) throw std::invalid_argument(fmt::format("{}: the engine was abandoned", what));
   if (released) return;  // the mark is gone with the rest
@@ -76,6 +87,7 @@ void Engine::State::begin_program(const ProgramKey& key) {
 
 bool Engine::State::is_ready(const ProgramKey& key) {
   const auto found = programs.find(key);
+  if (is_library(key.kernel)) return true;
   return found != programs.end() && (found->second.ready || (gl::compiles_in_background(api) && found->second.program.done(api)));
 }
 
@@ -86,8 +98,12 @@ std::string Engine::State::text_of(const ProgramKey& key) const {
 
 Engine::State::Entry& Engine::State::entry(const ProgramKey& key) {
   if (const auto found = programs.find(key); found != programs.end()) return found->second;
-  const std::string text = text_of(key);
   Entry made;
+  if (is_library(key.kernel)) {  // which has no program
+    made.ready = true;
+    return programs.emplace(key, std::move(made)).first->second;
+  }
+  const std::string text = text_of(key);
   made.begun = std::chrono::steady_clock::now();
   if (cache().on()) {
     // The flags belong to the key since a robust context may compile other programs.
@@ -144,7 +160,7 @@ void Engine::State::remember_self_check(const ProgramKey& key) {
 }
 
 gl::Program& Engine::State::program(const ProgramKey& key) {
-  if (!listens || programs.contains(key)) return ready_program(key);
+  if (!listens || programs.contains(key) || is_library(key.kernel)) return ready_program(key);
   const std::vector<std::string> messages = listen(key, [&]() -> gl::Program& { return ready_program(key); });
   Entry& made = programs.at(key);
   made.messages = messages;
@@ -199,6 +215,7 @@ std::vector<std::string> Engine::State::listen(const ProgramKey& key, const std:
 }
 
 std::vector<std::string> Engine::State::messages_of(const ProgramKey& key) {
+  if (is_library(key.kernel)) return {};
   const bool listened = std::exchange(listens, true);
   const std::unique_ptr<bool, void (*)(bool*)> at_end(
       &listens, listened ? [](bool*) {} : [](bool* it) { *it = false; });
@@ -266,6 +283,11 @@ Scope::Scope(Scope&&) noexcept = default;
 
 Scope::~Scope() {
   if (!state_) return;
+  try {
+    state_->engine->come_back();
+  } catch (const DeviceLost& lost) {
+    state_->engine->log(lost.what());
+  }
   state_->engine->scoped = false;
   state_->engine->sizes.clear();
   if (!state_->engine->is_gone())

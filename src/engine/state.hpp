@@ -29,6 +29,7 @@ namespace glgemm {
 struct Prepared;             // prepare.hpp
 struct PreparedConvolution;  // convolve.hpp
 struct Offsets;              // offsets.hpp
+struct LibraryUse;           // library.hpp
 
 /// The buffers of a product that are not its operands.
 struct WorkBuffers {
@@ -90,12 +91,24 @@ struct GLGEMM_HIDDEN Engine::State {
   std::vector<std::shared_ptr<Offsets>> offsets;
   /// Programs that failed their self-check or that the driver refused; they are not run again.
   std::vector<StruckOff> struck_off;
+  std::unique_ptr<LibraryUse> library;  ///< null unless the options allow a vendor's library
   bool checking = false;  ///< a self-check is under way
   bool listens = false;   ///< to what the driver says of programs that are made: for the log, or for compile()
   /// The engine's own objects are gone. Its device matrices may still be used, unless `abandoned`.
   bool released = false;
   /// The context is gone.
   bool abandoned = false;
+
+  State();
+  ~State();
+  State(State&&) noexcept;
+
+  /// Gives OpenGL the buffers back that a vendor's library has been given for products.
+  /// @throws DeviceLost  that failed, and the products with it
+  void come_back();
+  /// To be called before a buffer of the engine's is deleted.
+  void forget_buffer(unsigned buffer) noexcept;
+  void release_library() noexcept;
 
   /// Whether OpenGL must not be called.
   bool is_gone() const noexcept { return abandoned || is_forked(); }
@@ -104,11 +117,12 @@ struct GLGEMM_HIDDEN Engine::State {
   bool is_current() const { return !is_forked() && mark.is_here(api); }
   /// @throws std::invalid_argument  the engine was released, or (if it checks) its context is not current
   /// @throws GlError                this process is a fork of the engine's
-  void check_usable(const char* what) const;
+  /// Then OpenGL has all buffers again, unless `stays`: see come_back().
+  void check_usable(const char* what, bool stays = false);
   /// As check_usable(), for objects that may outlive the engine's release.
   /// @throws std::invalid_argument  the engine was abandoned, or (if it checks, and was not released) its context is not current
   /// @throws GlError                this process is a fork of the engine's
-  void check_context(const char* what) const;
+  void check_context(const char* what, bool stays = false);
   /// Saves OpenGL's state unless a scope does.  @throws Unsupported  transform feedback is active
   void save_bindings(const char* what, std::optional<gl::StateGuard>& guard, gl::Bindings bindings) const;
   /// Saves all that any product of this engine may change.
@@ -135,6 +149,7 @@ struct GLGEMM_HIDDEN Engine::State {
   void forget() noexcept;
 
  private:
+  void check_current(const char* what) const;
   /// As program(), with nobody listening.
   gl::Program& ready_program(const ProgramKey& key);
   /// Its source as the driver gets it.

@@ -89,6 +89,20 @@ void label_buffer(const Api& api, unsigned buffer, std::string_view text) {
   label(api, GL_BUFFER, buffer, text);
 }
 
+bool mark_buffer(const Api& api, unsigned buffer) {
+  if (!api.NV_shader_buffer_load || api.IsNamedBufferResidentNV(buffer)) return false;
+  api.MakeNamedBufferResidentNV(buffer, GL_READ_ONLY);
+  return true;
+}
+
+bool is_marked(const Api& api, unsigned buffer) {
+  return api.NV_shader_buffer_load && api.IsBuffer(buffer) && api.IsNamedBufferResidentNV(buffer);
+}
+
+void unmark_buffer(const Api& api, unsigned buffer) noexcept {
+  if (is_marked(api, buffer)) api.MakeNamedBufferNonResidentNV(buffer);
+}
+
 void write_buffer(const Api& api, unsigned buffer, std::int64_t offset, const void* data, std::int64_t bytes) {
   api.BindBuffer(GL_COPY_WRITE_BUFFER, buffer);
   api.BufferSubData(GL_COPY_WRITE_BUFFER, static_cast<GLintptr>(offset), static_cast<GLsizeiptr>(bytes), data);

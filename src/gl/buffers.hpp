@@ -28,6 +28,12 @@ std::int64_t buffer_bytes(const Api& api, unsigned buffer);
 /// Names a buffer for debuggers such as RenderDoc.
 void label_buffer(const Api& api, unsigned buffer, std::string_view text);
 
+/// A mark that a buffer loses when it is deleted or gets other storage, however that comes about: that it is resident, which
+/// GL_NV_shader_buffer_load ends then. False where the driver has no such marks, or the application has made the buffer resident.
+bool mark_buffer(const Api& api, unsigned buffer);
+bool is_marked(const Api& api, unsigned buffer);
+void unmark_buffer(const Api& api, unsigned buffer) noexcept;
+
 /// Writes bytes of the host's to a buffer; they may be changed when it returns. Leaves the copy-write binding changed.
 void write_buffer(const Api& api, unsigned buffer, std::int64_t offset, const void* data, std::int64_t bytes);
 /// Waits for what was enqueued and reads. Leaves the copy-read binding changed.  @throws DeviceLost

@@ -156,6 +156,10 @@ class ProductFamily : public Family {
   virtual bool runs_transposed(const Problem&) const { return false; }
   std::int64_t default_slice() const { return about().default_slice; }
   virtual Cost cost(const Problem& problem, const Kernel& kernel, const Limits& limits, const CostTerms& terms) const = 0;
+  /// Of a library, in place of that: the nanoseconds of a product.
+  virtual double nanoseconds(const Problem&, const Limits&, Precision) const { return 0; }
+  /// Whether it computes the problem in a narrower type where Precision::fast allows it.
+  virtual bool has_fast(const Problem&) const { return false; }
   /// The kernels that the cost model weighs for a problem on such a device.
   virtual std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision precision) const = 0;
   /// The kernels that the tuner tries. Neither list needs to leave out what `why_not` refuses.
@@ -294,12 +298,16 @@ class FamilyOf : public Base {
 
 // The table of families: table.cpp.
 
-/// The families that multiply, in the table's order: the plainest is last.
+/// The families of programs that multiply, in the table's order: the plainest is last.
 const std::vector<const ProductFamily*>& product_families();
-/// All families: first those that multiply, then those of the steps beside a product.
+/// All families of programs: first those that multiply, then those of the steps beside a product.
 const std::vector<const Family*>& families();
+/// What multiplies by a vendor's library. It has no program, and takes a product whole.
+const std::vector<const ProductFamily*>& library_families();
 
 const Family& family(const Kernel& kernel) noexcept;
+/// Whether the kernel is for products, not for a step beside one.
+bool multiplies(const Kernel& kernel) noexcept;
 /// @throws std::invalid_argument  the kernel is that of a step beside a product
 const ProductFamily& product_family(const Kernel& kernel);
 

@@ -226,7 +226,8 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
                     waiting_for_loads(problem, g, limits, price),
             .elements = elements,
             .finish = price.finish,
-            .written_out = elements * 4};
+            .written_out = elements * 4,
+            .waits = 0.25 / g.lanes_k};
   }
   /// What an invocation's columns of B take for each step along k, where those that share a row lie `turn` steps apart.
   static double load_of_b(const Problem& problem, const Gemv& g, const Limits& limits, const CostTerms& terms, double turn) {
@@ -284,7 +285,8 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
                     idle / g.lanes_k * waiting_for_loads(problem, g, limits, price),
             .elements = elements,
             .finish = price.finish,
-            .written_out = elements * (limits.cpu ? 4 * 32 : 4)};
+            .written_out = elements * (limits.cpu ? 4 * 32 : 4),
+            .waits = 1.0 / 32 / g.lanes_k};
   }
   std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision) const override {
     const auto few =

@@ -76,6 +76,15 @@ const std::vector<Kernel>& kernel_table() {
   return table;
 }
 
+const std::vector<Kernel>& library_kernels() {
+  static const std::vector<Kernel> table = [] {
+    std::vector<Kernel> result;
+    for (const ProductFamily* each : kernels::library_families()) result.push_back(each->defaults());
+    return result;
+  }();
+  return table;
+}
+
 std::string_view name(const Kernel& kernel) noexcept {
   return family(kernel).name();
 }
@@ -97,12 +106,14 @@ std::string to_string(const Kernel& kernel) {
 
 Kernel parse_kernel(std::string_view text) {
   const std::string_view wanted = text.substr(0, text.find(':'));
-  for (Kernel kernel : kernel_table()) {
+  std::vector<Kernel> known = kernel_table();
+  known.insert(known.end(), library_kernels().begin(), library_kernels().end());
+  for (Kernel kernel : known) {
     if (name(kernel) != wanted) continue;
     if (wanted.size() < text.size()) parse_parameters(text.substr(wanted.size() + 1), kernel);
     return kernel;
   }
-  throw std::invalid_argument(fmt::format("unknown kernel \"{}\"; known kernels: {}", text, names_of(kernel_table(), &name)));
+  throw std::invalid_argument(fmt::format("unknown kernel \"{}\"; known kernels: {}", text, names_of(known, &name)));
 }
 
 std::vector<KernelParameter> parameters(const Kernel& kernel) {
@@ -217,6 +228,8 @@ std::vector<Kernel> kernel_space(const Problem& problem, const Limits& limits) {
       if (why_not(problem, kernel, limits).empty() &&
           each->registers(kernel, kernels::read_type(problem)) <= kernels::max_registers)
         result.push_back(kernel);
+  for (const Kernel& kernel : library_kernels())
+    if (why_not(problem, kernel, limits).empty()) result.push_back(kernel);
   return result;
 }
 
@@ -288,6 +301,8 @@ std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Pre
   for (const ProductFamily* each : product_families())
     for (const Kernel& kernel : each->candidates(problem, limits, precision))
       if (each->registers(kernel, held) <= max_registers) result.push_back(kernel);
+  for (const ProductFamily* each : library_families())
+    for (const Kernel& kernel : each->candidates(problem, limits, precision)) result.push_back(kernel);
   return result;
 }
 
@@ -334,6 +349,7 @@ bool declares_of_epilogue(const ProgramKey& key, unsigned buffer) {
 }
 
 bool ProductFamily::declares(const ProgramKey& key, unsigned buffer) const {
+  if (is_library(key.kernel)) return false;
   const VectorReads from = panels(key.kernel);
   const bool packs_a = from != VectorReads::none && panel_width(key.kernel, Role::a, sum_type(key.a.type, key.b.type)) > 0,
              writes_c = !key.parts;
@@ -419,8 +435,7 @@ bool unpacks_halves(const ElementFormat& format) {
 }
 
 bool is_for_one_layout(const Kernel& kernel) {
-  const auto index = static_cast<std::size_t>(Family::index(kernel));
-  return index < product_families().size() && product_families()[index]->vector_operands() == VectorOperands::a_and_b &&
+  return multiplies(kernel) && product_family(kernel).vector_operands() == VectorOperands::a_and_b &&
          panels(kernel) == VectorReads::none;
 }
 

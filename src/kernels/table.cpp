@@ -21,11 +21,15 @@
   FAMILY(depthwise)   \
   FAMILY(texture)
 
+// What multiplies without a program of ours, by a vendor's library: src/kernels/NAME.cpp alone.
+#define LIBRARIES(FAMILY) FAMILY(cublas)
+
 namespace glgemm::kernels {
 
 #define DECLARE_PRODUCT(name) const ProductFamily& family_##name();
 #define DECLARE_STEP(name) const Family& family_##name();
 PRODUCTS(DECLARE_PRODUCT)
+LIBRARIES(DECLARE_PRODUCT)
 STEPS(DECLARE_STEP)
 
 #define ADDRESS(name) &family_##name(),
@@ -39,19 +43,39 @@ const std::vector<const Family*>& families() {
   return table;
 }
 
+const std::vector<const ProductFamily*>& library_families() {
+  static const std::vector<const ProductFamily*> table{LIBRARIES(ADDRESS)};
+  return table;
+}
+
+namespace {
+/// Where a kernel's family is: first those with a program, then the libraries.
+std::size_t library_index(const Kernel& kernel) {
+  return static_cast<std::size_t>(Family::index(kernel)) - families().size();
+}
+}  // namespace
+
 const Family& family(const Kernel& kernel) noexcept {
+  if (is_library(kernel)) return *library_families()[library_index(kernel)];
   return *families()[static_cast<std::size_t>(Family::index(kernel))];
 }
 
+bool multiplies(const Kernel& kernel) noexcept {
+  return is_library(kernel) || static_cast<std::size_t>(Family::index(kernel)) < product_families().size();
+}
+
 const ProductFamily& product_family(const Kernel& kernel) {
-  const auto index = static_cast<std::size_t>(Family::index(kernel));
-  if (index < product_families().size()) return *product_families()[index];
+  if (is_library(kernel)) return *library_families()[library_index(kernel)];
+  if (multiplies(kernel)) return *product_families()[static_cast<std::size_t>(Family::index(kernel))];
   throw std::invalid_argument(fmt::format("kernel {} is for a step beside a product, and multiplies nothing", to_string(kernel)));
 }
 
 Kernel Family::kernel_of(const std::array<int, Kernel::max_parameters>& values) const {
   const auto& all = families();
-  return KernelAccess::make(static_cast<int>(std::find(all.begin(), all.end(), this) - all.begin()), values);
+  const auto& libraries = library_families();
+  auto place = std::find(all.begin(), all.end(), this) - all.begin();
+  if (place == std::ssize(all)) place += std::find(libraries.begin(), libraries.end(), this) - libraries.begin();
+  return KernelAccess::make(static_cast<int>(place), values);
 }
 
 Kernel pack() {
@@ -73,5 +97,8 @@ Kernel texture() {
 }  // namespace glgemm::kernels
 
 namespace glgemm {
+bool is_library(const Kernel& kernel) noexcept {
+  return static_cast<std::size_t>(kernels::Family::index(kernel)) >= kernels::families().size();
+}
 Kernel::Kernel() : Kernel(kernels::product_families().back()->defaults()) {}
 }  // namespace glgemm

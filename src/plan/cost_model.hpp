@@ -6,8 +6,9 @@
 namespace glgemm {
 
 /// The seconds that the kernel is expected to take for the problem as it runs, with k in that many parts, its compilation spread
-/// over `runs`.
-double expected_seconds(const Problem& problem, const Kernel& kernel, const Limits& limits, std::int64_t parts, double runs);
+/// over `runs`. `precision` is what a plan has.
+double expected_seconds(const Problem& problem, const Kernel& kernel, const Limits& limits, std::int64_t parts, double runs,
+                        Precision precision = Precision::standard);
 
 /// How many times as long a product takes with that precision. To add to a sum of two floats takes about 25 operations.
 inline double slowdown(Precision precision, bool doubles) {
@@ -17,7 +18,7 @@ inline double slowdown(Precision precision, bool doubles) {
 /// The seconds that a plan is expected to take.
 inline double expected_seconds(const Plan& plan, const Limits& limits, double runs) {
   return slowdown(plan.precision, plan.doubles) *
-         expected_seconds(plan.problem, plan.kernel, limits, plan.parts, runs < 1 ? 1 : runs);
+         expected_seconds(plan.problem, plan.kernel, limits, plan.parts, runs < 1 ? 1 : runs, plan.precision);
 }
 
 }  // namespace glgemm

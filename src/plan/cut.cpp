@@ -120,7 +120,7 @@ class PieceCutter {
   /// far; else each is a piece of its own.
   void cut_to_windows() {
     if (!problem_.items) return shrink_to_windows(piece_);
-    const Piece pair{piece_.m, piece_.n, piece_.k, std::min<std::int64_t>(problem_.batch, 2)};
+    const Piece pair{piece_.m, piece_.n, piece_.k, problem_.batch > 0 ? 2 : 0};  // one of them at the largest offset
     Piece fitting = pair;
     shrink_to_windows(fitting);
     // With few buffers a reduction has room for the residual or the bias beside C, the sums and the items; and what reads codes
@@ -364,7 +364,32 @@ std::string cut_in(std::int64_t parts, Plan& plan, const Limits& limits, const P
 
 }  // namespace
 
+namespace {
+
+/// A library takes a product whole, whatever a binding or a grid has room for; but not a shader that finishes C.
+std::string leave_whole(Plan& plan, const Limits& limits, const PlanOptions& options) {
+  const Problem& problem = plan.problem;
+  const Piece all{problem.m, problem.n, problem.k, problem.batch};
+  plan.piece_m = all.m, plan.piece_n = all.n, plan.piece_k = plan.part_k = all.k, plan.piece_batch = all.batch;
+  plan.vector_reads = VectorReads::storage;
+  plan.few_buffers = has_few_buffers(problem, limits);
+  plan.largest_dispatch = {1, 1, limits.groups, limits.groups_product};
+  plan.workspace = workspace_layout(problem, plan.kernel, all, 1, plan.reduces(), plan.precision);
+  if (!plan.reduces()) return {};
+  const std::int64_t most = std::min(limits.storage_block_bytes, int_max) - limits.storage_offset_alignment,
+                     bytes = std::max({plan.workspace.size_bytes, storage_bytes(problem.c.format, extent(problem, Role::c, all)),
+                                       problem.residual ? storage_bytes(problem.c.format, extent(problem, Role::d, all)) : 0});
+  if (plan.workspace.size_bytes <= options.workspace_bytes && bytes <= most) return {};
+  return fmt::format(
+      "{}: a shader adds the residual and the bias and applies the activation, for which the sums need a workspace of {} bytes; "
+      "the limit is {}, in blocks of at most {}",
+      to_string(plan.kernel), plan.workspace.size_bytes, options.workspace_bytes, most);
+}
+
+}  // namespace
+
 std::string cut(Plan& plan, const Limits& limits, const PlanOptions& options, std::int64_t parts) {
+  if (is_library(plan.kernel)) return leave_whole(plan, limits, options);
   std::string reason = cut_in(parts, plan, limits, options);
   // Parts that are blocks of k cannot become fewer; blocks one after the other take less memory.
   if (!reason.empty() && parts > 1 && plan.precision != Precision::standard) reason = cut_in(1, plan, limits, options);

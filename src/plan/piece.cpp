@@ -50,6 +50,7 @@ std::int64_t padded_k(const Kernel& kernel, std::int64_t k) {
 
 bool needs_reduction(const Problem& problem, const Kernel& kernel, bool items_in_buffer, std::int64_t parts, bool few_buffers,
                      Precision precision) noexcept {
+  if (is_library(kernel)) return kernels::has_epilogue(problem);
   // What a program has that finishes C itself: A, B, C and these.
   const int apart = kernels::arrays_read_apart(problem, kernel);
   const bool keeps_sums = problem.c.format.type != sum_type(problem);

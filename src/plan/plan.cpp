@@ -41,6 +41,7 @@ ProgramKey Plan::program(Stage stage) const {
   key.indexed_c = is_indexed(Role::c);
   if (stage == Stage::reduce) {
     key.kernel = kernels::reduce();
+    if (precision == Precision::fast) key.precision = Precision::standard;
     key.a = key.b = sum;
     return key;
   }

@@ -57,6 +57,10 @@ void reduce_grid(Grid& grid, const Plan& plan, const Piece& piece) {
 
 /// Tiles of C.
 void multiply_grid(Grid& grid, const Plan& plan, const Piece& piece) {
+  if (is_library(plan.kernel)) {  // all of it is one step
+    grid = {1, 1, 1, piece.n, piece.m, static_cast<double>(piece.m * piece.n) * static_cast<double>(piece.k * piece.batch)};
+    return;
+  }
   const Block block = block_of(plan.kernel);
   const std::int64_t parts = plan.parts > 1 ? ceil_div(padded_k(plan.kernel, piece.k), plan.part_k) : 1;
   grid.columns = block.columns;
@@ -181,7 +185,7 @@ void set_windows(Step& step, const Plan& plan, const Cursor& cursor, Piece piece
   const std::int64_t rows = piece.m, columns = piece.n;
   // Items that share no window are the executor's to find; their windows are those of the first.
   const std::int64_t item = problem.items ? 0 : cursor.batch0;
-  if (problem.items) piece.batch = plan.items_in_buffer ? std::min<std::int64_t>(problem.batch, 2) : 1;
+  if (problem.items) piece.batch = plan.items_in_buffer && problem.batch > 0 ? 2 : 1;  // with the largest offset
   const bool multiplies = step.stage == Stage::multiply;
   if (step.stage == Stage::pack_a || (multiplies && !plan.packs(Role::a)))
     step.a = window(problem, Role::a, cursor.m0, cursor.k0, item, piece);

@@ -511,7 +511,8 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
   if (problem.batch != 1 || problem.items) throw std::invalid_argument("multiply: a batch is streamed item by item");
   if (options.checksums && problem.activation != ActivationKind::none)
     throw Unsupported("multiply: a product with an activation has no checksums: sums after it say nothing of those before");
-  const Limits& limits = options.plan.limits ? *options.plan.limits : device_limits;
+  Limits limits = options.plan.limits ? *options.plan.limits : device_limits;
+  if (limits.vendor != VendorLibrary::not_asked) limits.vendor = VendorLibrary::uncut;
   Problem dense = problem;  // pieces have no gaps, whatever the whole matrices have
   for (Operand* operand : {&dense.a, &dense.b, &dense.c, &dense.d}) operand->ld = 0;
   if (problem.m == 0 || problem.n == 0) return {.problem = dense, .window = make_plan(dense, limits, options.plan)};

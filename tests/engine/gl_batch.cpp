@@ -215,6 +215,22 @@ TEST_CASE("offsets of items in any order and scalars of their own; items that li
     }
 }
 
+TEST_CASE("a batch of one item that lies at an offset") {
+  Engine& engine = test::engine();
+  const Matrix<float> a = random_integer_matrix(6, 2, 5, 1), b = random_integer_matrix(2, 4, 5, 2), before(6, 4);
+  const DeviceMatrix device_a(engine, a), device_b(engine, b);
+  const std::int64_t of_a[] = {6}, of_c[] = {12};
+  for (const Kernel& kernel : test::quick_kernels(engine.limits())) {
+    CAPTURE(to_string(kernel));
+    const DeviceMatrix c(engine, before);
+    Gemm gemm{.a = device_a.view(0, 0, 3, 2), .b = device_b.view(), .c = c.view(0, 0, 3, 4)};
+    gemm.batch.offsets_a = of_a;
+    gemm.batch.offsets_c = of_c;
+    engine.gemm(gemm, {.kernel = kernel});
+    CHECK_RESULT(test::part(c.download(), 3, 0, 3, 4) == multiply_serial(test::part(a, 3, 0, 3, 2), b));
+  }
+}
+
 TEST_CASE("ratio: many products of 4 x 4 in one batch, over one call each") {
   Engine& engine = test::engine();
   constexpr std::int64_t count = 10000, size = 4;

@@ -15,7 +15,7 @@ import os
 import re
 import sys
 
-rooms = ["python", "blas", "distributed", "c", "devices", "stream", "headless", "verify", "weights", "engine", "gl", "plan", "kernels", "base"]  # from top to bottom
+rooms = ["python", "blas", "distributed", "c", "devices", "stream", "headless", "verify", "weights", "engine", "vendor", "gl", "plan", "kernels", "base"]  # from top to bottom
 apart = {"distributed", "headless", "verify", "weights"}  # libraries of their own
 over_public = {"python", "blas"}  # optional components
 

@@ -142,7 +142,7 @@ class Walk {
                   limits_.storage_block_bytes,
               "a window too large for a binding");
     const Piece whole{problem_.m, problem_.n, problem_.k,
-                      problem_.items ? std::min<std::int64_t>(problem_.batch, 2) : problem_.batch};
+                      problem_.items && problem_.batch > 0 ? 2 : problem_.batch};  // one at the largest offset
     for (const Role role : all_roles) {
       const Window& x = window(step, role);
       if (x.size_bytes == 0) continue;

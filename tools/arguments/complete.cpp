@@ -27,9 +27,10 @@ void add_values(Completion& completion, const std::string& values, const std::st
       for (const Type type : all_types) add(std::string(to_string(type)));
       for (const QuantizedFormatInfo& format : quantized_format_table)
         if (value == "FORMAT" && format.bytes > 0) add(std::string(format.name));
-    } else if (value == "KERNEL")
-      for (const Kernel& kernel : kernel_table()) add(std::string(name(kernel)));
-    else if (value == "CLASS")
+    } else if (value == "KERNEL") {
+      for (const auto* const kernels : {&kernel_table(), &library_kernels()})
+        for (const Kernel& kernel : *kernels) add(std::string(name(kernel)));
+    } else if (value == "CLASS")
       for (const DeviceClassInfo& info : device_classes()) add(std::string(info.name));
     else if (std::none_of(value.begin(), value.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
       add(value);

@@ -168,6 +168,23 @@ CLI::Option* add_precision(CLI::App& verb, std::string& precision) {
       "fast, in the type of A and B where the driver can");
 }
 
+CLI::Option* add_vendor(CLI::App& verb, std::string& vendor) {
+  return add_option_with_default(
+      verb, "--vendor", vendor, "none|allowed|FILE",
+      "Whether products may run by the library of the device's maker, NVIDIA's cuBLAS, which has matrix cores: none; allowed, the "
+      "planner takes it where it is faster; or allowed, with the path of libcublas or of its folder");
+}
+
+EngineOptions with_vendor(EngineOptions options, const std::string& vendor) {
+  if (vendor == "none") return options;
+  options.vendor = Vendor::allowed;
+  if (vendor != "allowed") options.vendor_library = vendor;
+  options.log = [](std::string_view line) {
+    if (line.find("cublas") != std::string_view::npos) std::cerr << "glgemm: note: " << line << '\n';
+  };
+  return options;
+}
+
 CLI::Option* add_error_histogram(CLI::App& verb, std::string& path) {
   return add_option(
       verb, "--error-histogram", path, "FILE.svg",

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <glgemm/engine.hpp>
+
 #include "files/files.hpp"
 #include "product/shapes.hpp"
 
@@ -84,6 +86,9 @@ CLI::Option* add_types(CLI::App& verb, std::string& types);
 CLI::Option* add_batch(CLI::App& verb, std::string& batch);
 CLI::Option* add_kernel(CLI::App& verb, std::string& kernel);
 CLI::Option* add_precision(CLI::App& verb, std::string& precision);
+CLI::Option* add_vendor(CLI::App& verb, std::string& vendor);
+/// The options of an engine with what add_vendor() has read. What it says of that library goes to the standard error.
+EngineOptions with_vendor(EngineOptions options, const std::string& vendor);
 CLI::Option* add_error_histogram(CLI::App& verb, std::string& path);
 CLI::Option* add_device(CLI::App& verb, std::string& device);
 /// Pictures are SVG.  @throws std::invalid_argument  `path` does not end so

@@ -30,6 +30,7 @@ struct Arguments {
   std::optional<std::int64_t> columns;
   std::string kernel = "all";
   std::string precision = "standard";
+  std::string vendor = "none";
   std::string peer;
   bool roofline = false;
   JsonOutput json;
@@ -109,7 +110,7 @@ BenchResult measure(const Arguments& arguments, std::ostream& out) {
   if (arguments.first) return run_first(bench, arguments.device, out);
   if (arguments.first_child) return run_first_child(bench, arguments.device);
   const HeadlessContext context({.device = arguments.device});
-  Engine engine(HeadlessContext::get_proc_address);
+  Engine engine(HeadlessContext::get_proc_address, with_vendor({}, arguments.vendor));
   const BenchResult result = is_limited(arguments) ? run_streamed(scaling, engine, out)
                              : arguments.enqueue ? run_enqueue(bench, engine, out)
                                                  : run_bench(bench, engine, out);
@@ -259,6 +260,7 @@ void add_entrants(CLI::App& verb, Arguments& arguments) {
       "Kernels, with parameters if wanted, as in naive,tiled:tile=16; auto: the planner's choice; all: each kernel that can "
       "run; space: the fastest of all that the tuner could choose");
   add_precision(verb, arguments.precision)->type_name("fast|standard|extended|reproducible[,...]");
+  add_vendor(verb, arguments.vendor);
   auto* peer = add_option(verb, "--peer", arguments.peer, (peers_text("|") + "[,...]").c_str(),
                           "Other libraries, measured in turn with the kernels");
   add_option(verb, "--opencl-device", arguments.options.opencl_device, "DEVICE",

@@ -52,6 +52,7 @@ struct Arguments {
   double runs = 1000;
   std::int64_t split_k = 0;
   std::string precision = "standard";
+  std::string vendor = "none";
   JsonOutput json;
   Shown shown;
 };
@@ -121,7 +122,11 @@ std::string tables_json() {
 }
 
 Device find_device(const Arguments& arguments) {
-  if (!arguments.as.empty()) return absent_device(arguments.as);
+  if (!arguments.as.empty()) {
+    Device device = absent_device(arguments.as);
+    if (arguments.vendor != "none") device.limits.vendor = VendorLibrary::ready;
+    return device;
+  }
   if (arguments.no_device) return {"none (OpenGL 4.3's least limits)", {}, {}};
   // Where there is no usable device, the plan is made for the least limits; bad arguments are refused in any case.
   std::optional<HeadlessContext> context;
@@ -131,7 +136,7 @@ Device find_device(const Arguments& arguments) {
     std::cerr << "glgemm inspect: no usable device; showing the plan for OpenGL 4.3's least limits. " << error.what() << '\n';
     return {"none usable (OpenGL 4.3's least limits)", {}, {}};
   }
-  Engine engine(HeadlessContext::get_proc_address);
+  Engine engine(HeadlessContext::get_proc_address, with_vendor({}, arguments.vendor));
   std::vector<std::string> notes;  // of tables: 'glgemm tune --check-table' says what is wrong with one
   Device device{engine.device().renderer + ", OpenGL " + engine.device().version, engine.limits(),
                 tuning_for(engine.device(), std::nullopt, notes), engine.device_memory_bytes(), true};
@@ -340,6 +345,7 @@ void add_inspect(CLI::App& app, int& status) {
   add_batch(*verb, arguments->batch);
   auto* kernel = add_kernel(*verb, arguments->shown.requested);
   add_precision(*verb, arguments->precision);
+  add_vendor(*verb, arguments->vendor);
   add_option_with_default(*verb, "--split-k", arguments->split_k, "COUNT",
                           "Parts of k that are summed apart; 0: the planner's choice")
       ->check(in_range(0, 1024));

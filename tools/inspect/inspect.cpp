@@ -56,7 +56,10 @@ std::vector<PassedOver> passed_over(const Planned& planned, const Device& device
     list.push_back({to_string(kernel), reason, can_run});
   }
   if (planned.why.chosen_by == Explanation::By::caller) return list;
-  for (const Kernel& kernel : kernel_table()) {
+  std::vector<Kernel> families = kernel_table();
+  if (device.limits.vendor != VendorLibrary::not_asked)
+    families.insert(families.end(), library_kernels().begin(), library_kernels().end());
+  for (const Kernel& kernel : families) {
     const auto of_family = [&](const Kernel& other) { return name(other) == name(kernel); };
     if (of_family(planned.plan.kernel) || std::any_of(planned.why.passed_over.begin(), planned.why.passed_over.end(),
                                                       [&](const auto& passed) { return of_family(passed.kernel); }))

@@ -71,6 +71,7 @@ void add_multiply(CLI::App& app, int& status) {
   add_option_with_default(*verb, "--kernel", arguments->kernel, "NAME",
                           "The kernel, with its parameters if wanted, as in tiled:tile=16; auto: the best that can");
   add_precision(*verb, arguments->precision);
+  add_vendor(*verb, arguments->vendor);
   CLI::Option* const device = add_device(*verb, arguments->device);
   add_api(*verb);
   add_number(*verb, "--memory-limit", arguments->memory_limit, parse_bytes, "BYTES",

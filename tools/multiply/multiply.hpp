@@ -11,6 +11,7 @@
 #include <glgemm/engine.hpp>
 #include <glgemm/streaming.hpp>
 
+#include "arguments/options.hpp"
 #include "product/file_product.hpp"
 
 namespace CLI {
@@ -28,6 +29,7 @@ struct MultiplyArguments : ProductArguments {
   std::string check = "probe";
   std::string kernel = "auto";
   std::string precision = "standard";
+  std::string vendor = "none";
   std::string device;
   std::optional<std::int64_t> memory_limit;
   std::optional<std::int64_t> device_memory_limit;
@@ -46,7 +48,7 @@ struct MultiplyArguments : ProductArguments {
     return options;
   }
   EngineOptions engine_options() const {
-    EngineOptions options;
+    EngineOptions options = with_vendor({}, vendor);
     options.max_dispatch =
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double, std::milli>(budget_ms));
     return options;

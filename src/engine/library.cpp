@@ -1,0 +1,218 @@
+// Products by a vendor's library.
+#include "engine/library.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/system.hpp"
+#include "engine/execute.hpp"
+#include "engine/validate.hpp"
+#include "plan/problem.hpp"
+
+namespace glgemm {
+namespace {
+
+constexpr int most_failures = 3;
+/// A buffer that is registered keeps its memory, even one that the application has deleted.
+constexpr std::size_t max_registered = 64;
+
+void unregister(Engine::State& state, unsigned buffer) noexcept {
+  LibraryUse& use = *state.library;
+  use.library->forget(buffer);
+  if (std::erase(use.marked, buffer) > 0) gl::unmark_buffer(state.api, buffer);
+}
+
+/// Counts a failure. After some in a row the library is left alone.
+void count_failure(Engine::State& state, const std::string& why) {
+  state.log(fmt::format("cublas failed: {}", why));
+  if (++state.library->failures < most_failures || state.limits.vendor != VendorLibrary::ready) return;
+  state.limits.vendor = VendorLibrary::left_alone;
+  state.prepared.clear();
+  state.convolutions.clear();
+  state.log(fmt::format("cublas failed {} times in a row: products run by shaders from here on", most_failures));
+}
+
+/// Where an operand lies, as columns.
+vendor::Matrix matrix_of(const Problem& problem, const Gemm& product, Role role, std::int64_t item) {
+  const BufferView& view = view_of(product, role);
+  const Strides stride = strides(problem, role);
+  const bool rows_follow = (operand(problem, role).layout == Layout::row_major) != is_transposed(problem, role);
+  const std::int64_t of_item = problem.items ? item_offset(product.batch, role, item) * element_bytes(view.type) : 0;
+  return {view.buffer, view.offset_bytes + of_item, rows_follow ? stride.row : stride.column, stride.item, rows_follow,
+          view.type};
+}
+
+/// The product of one item, or of all items that lie at equal distances. Where C's rows follow each other, that is the transposed
+/// one.
+vendor::Product product_of(const Call& call, std::int64_t item) {
+  const Problem& problem = call.prepared->plan.problem;
+  const Batch& batch = call.product.batch;
+  const auto scalar = [&](const Scalar& all, std::span<const Scalar> each) {
+    return (each.empty() ? all : each[static_cast<std::size_t>(item)]).value.real();
+  };
+  vendor::Product result{.m = problem.m,
+                         .n = problem.n,
+                         .k = problem.k,
+                         .items = problem.items ? 1 : problem.batch,
+                         .alpha = scalar(call.product.alpha, batch.alphas),
+                         .beta = scalar(call.product.beta, batch.betas),
+                         .a = matrix_of(problem, call.product, Role::a, item),
+                         .b = matrix_of(problem, call.product, Role::b, item),
+                         .c = matrix_of(problem, call.product, Role::c, item),
+                         .sums = sum_type(problem),
+                         .fast = call.prepared->plan.precision == Precision::fast};
+  if (call.prepared->plan.reduces()) {  // a shader does the rest
+    const Workspace to = call.product.workspace.value_or(Workspace{call.work->workspace, 0, 0});
+    result.alpha = 1, result.beta = 0;
+    result.c = {.buffer = to.buffer,
+                .offset_bytes = to.offset_bytes + call.prepared->plan.workspace.sums.offset_bytes,
+                .ld = problem.n,
+                .stride = problem.m * problem.n,
+                .transposed = true,
+                .type = result.sums};
+  }
+  if (!result.c.transposed) return result;
+  std::swap(result.m, result.n);
+  std::swap(result.a, result.b);
+  for (vendor::Matrix* each : {&result.a, &result.b, &result.c}) each->transposed = !each->transposed;
+  return result;
+}
+
+/// Has the library's side own the buffers.
+void go(Engine::State& state, std::span<const unsigned> buffers) {
+  LibraryUse& use = *state.library;
+  vendor::Library& library = *use.library;
+  if (std::all_of(buffers.begin(), buffers.end(), [&](unsigned buffer) { return library.is_mapped(buffer); })) return;
+  gl::barrier_between_dispatches(state.api, false);
+  gl::barrier_before_transfers(state.api);
+  if (!library.is_away())  // others may have got the names since
+    for (const unsigned known : library.buffers())
+      if (!gl::is_marked(state.api, known)) unregister(state, known);
+  std::vector<unsigned> made;
+  std::copy_if(buffers.begin(), buffers.end(), std::back_inserter(made), [&](unsigned buffer) { return !library.knows(buffer); });
+  library.go(buffers);
+  for (const unsigned buffer : made)
+    if (gl::mark_buffer(state.api, buffer)) use.marked.push_back(buffer);
+}
+
+/// What is left of a batch that gives its items one by one.
+Gemm without_first(const Gemm& product, std::int64_t items) {
+  Gemm rest = product;
+  Batch& batch = rest.batch;
+  for (const auto& [view, offsets, stride] :
+       {std::tuple{&rest.a, &batch.offsets_a, batch.stride_a}, std::tuple{&rest.b, &batch.offsets_b, batch.stride_b},
+        std::tuple{&rest.c, &batch.offsets_c, batch.stride_c}}) {
+    if (offsets->empty())
+      view->offset_bytes += items * stride * element_bytes(view->type);
+    else
+      *offsets = offsets->subspan(static_cast<std::size_t>(items));
+  }
+  for (auto* scalars : {&batch.alphas, &batch.betas})
+    if (!scalars->empty()) *scalars = scalars->subspan(static_cast<std::size_t>(items));
+  batch.count -= items;
+  return rest;
+}
+
+/// Runs a product by whichever program the planner takes.
+std::shared_ptr<const Prepared> run_by_shader(Engine::State& state, Gemm product, PlanOptions options) {
+  options.kernel.reset();
+  options.limits = options.limits.value_or(state.limits);
+  options.limits->vendor = VendorLibrary::not_asked;
+  product.workspace.reset();  // which was large enough for the library
+  WorkBuffers work;
+  std::optional<gl::StateGuard> guard;
+  const Call call = prepare(state, "gemm", product, options, work, guard);
+  enqueue(state, call, nullptr);
+  work.destroy(state.api);
+  return call.prepared;
+}
+
+}  // namespace
+
+void open_library(Engine::State& state) {
+  if (state.options.vendor == Vendor::none) return;
+  std::optional<std::string> path = state.options.vendor_library;
+  if (!path) path = variable("GLGEMM_CUBLAS");
+  std::string said;
+  std::unique_ptr<vendor::Library> library = vendor::Library::open(path, state.limits.vendor, said);
+  state.log(library ? fmt::format("products may run by {}", said) : fmt::format("no product runs by cublas: {}", said));
+  state.library = std::make_unique<LibraryUse>(std::move(library));
+}
+
+PlanOptions uncut(const Engine::State& state, const PlanOptions& options) {
+  PlanOptions result = options;
+  if (state.limits.vendor == VendorLibrary::not_asked) return result;
+  result.limits = options.limits.value_or(state.limits);
+  result.limits->vendor = VendorLibrary::uncut;
+  return result;
+}
+
+void Engine::State::come_back() {
+  if (!library || !library->library || !library->library->is_away() || is_gone()) return;
+  bool is_done = true;
+  std::string why;
+  try {
+    library->library->come_back();
+    library->failures = 0;
+  } catch (const vendor::Failed& failed) {
+    why = failed.why;
+    is_done = failed.is_done;
+    count_failure(*this, why);
+  }
+  const std::vector<unsigned> known = library->library->buffers();
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    const bool is_marked = std::find(library->marked.begin(), library->marked.end(), known[i]) != library->marked.end();
+    if (!why.empty() || !is_marked || known.size() - i > max_registered) unregister(*this, known[i]);
+  }
+  if (!is_done) throw DeviceLost(fmt::format("gemm: the products that cublas was given may be wrong: {}", why));
+}
+
+void Engine::State::forget_buffer(unsigned buffer) noexcept {
+  if (!library || !library->library || !library->library->knows(buffer) || is_gone()) return;
+  try {
+    come_back();
+  } catch (const DeviceLost&) {  // the next call that needs the device meets it
+  }
+  unregister(*this, buffer);
+}
+
+void Engine::State::release_library() noexcept {
+  if (!library || !library->library) return;
+  library->library->release();
+  for (const unsigned buffer : library->marked) gl::unmark_buffer(api, buffer);
+  library.reset();
+}
+
+std::shared_ptr<const Prepared> run_by_library(Engine::State& state, const Call& call) {
+  const Problem& problem = call.prepared->plan.problem;
+  const std::span<const Scalar> betas = call.product.batch.betas;
+  const bool finishes = !call.prepared->plan.reduces();
+  const bool reads_c = !finishes       ? false
+                       : betas.empty() ? call.product.beta.value != 0.0
+                                       : std::any_of(betas.begin(), betas.end(), [](const Scalar& x) { return x.value != 0.0; });
+  std::int64_t done = 0;
+  std::string why = "there is no library";
+  if (state.library && state.library->library) try {
+      const vendor::Product all = product_of(call, 0);
+      const unsigned buffers[] = {all.a.buffer, all.b.buffer, all.c.buffer};
+      go(state, buffers);
+      const std::int64_t calls = problem.items ? problem.batch : 1;
+      for (; done < calls; ++done) state.library->library->multiply(product_of(call, done));
+      if (state.checking || !finishes || !(state.scoped || state.library->stays)) state.come_back();
+      return nullptr;
+    } catch (const vendor::Failed& failed) {
+      why = failed.why;
+      count_failure(state, why);
+      const int failures = state.library->failures;
+      state.come_back();
+      state.library->failures = failures;  // to come back is no success
+      for (const unsigned buffer : state.library->library->buffers()) unregister(state, buffer);
+    } catch (const DeviceLost&) {
+      if (reads_c) throw;  // nobody knows whether C has what it had
+      done = 0;
+    }
+  if (state.checking) throw LibraryFailed(why);
+  return run_by_shader(state, done > 0 ? without_first(call.product, done) : call.product, call.prepared->options);
+}
+
+}  // namespace glgemm
