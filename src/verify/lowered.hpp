@@ -181,6 +181,7 @@ struct Lowered {
   Narrow narrow;
   Precision precision;
   bool quantized;
+  bool tf32;  ///< A and B may have been rounded to it
 
   std::int64_t m() const { return (*c).rows() / parts; }
   std::int64_t n() const { return (*c).columns(); }
@@ -204,7 +205,8 @@ Lowered<lowered_t<T>> lower(const Matrix<T>& a, const Matrix<T>& b, const Matrix
           std::is_signed_v<T>,
           narrow<C>(),
           terms.precision,
-          terms.quantized};
+          terms.quantized,
+          terms.precision == Precision::fast && std::is_same_v<T, float>};
 }
 
 /// A real sum, and the sum of the magnitudes of its terms; integers need no magnitudes.
