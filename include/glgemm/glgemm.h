@@ -364,6 +364,7 @@ typedef struct glgemm_limits {
   int32_t language;                  ///< of programs: 0 of OpenGL 4.3, 1 of OpenGL ES 3.1, 2 of OpenGL ES 3.2
   int32_t fuses_multiply_adds;       ///< whether fma() rounds once, 1 or 0; known of a CPU alone
   int64_t subgroup_size;             ///< the invocations that run in step and share numbers fast, 0: none known; known of a CPU alone
+  int32_t vendor;                    ///< glgemm_engine_options.vendor: 0 was not asked, 7 the library is ready, else why not
 } glgemm_limits;
 
 /// What the caller decides about a product's plan. The planner decides the rest.
@@ -429,6 +430,11 @@ typedef struct glgemm_engine_options {
   int64_t max_dispatch_ns;
   /// The largest buffer that a glgemm_matrix makes; a larger matrix lies in bands. 0, the default: as large as the driver allows.
   int64_t max_buffer_bytes;
+  /// 1: products may run by the library of the device's maker, which has matrix cores: NVIDIA's cuBLAS. 0, the default: by
+  /// glgemm's programs alone.
+  int32_t vendor;
+  /// The path of that library, or of its folder. NULL, the default: the variable GLGEMM_CUBLAS, else where the system looks.
+  const char* vendor_library;
 } glgemm_engine_options;
 
 /// What a job has done so far.

@@ -18,9 +18,9 @@ namespace glgemm {
 ///
 /// Products of integers are exact modulo 2^32, in whatever order they are summed: for them all four are the same.
 enum class Precision {
-  /// May compute in the type in which A and B are stored, where the driver can do that, with the error of that type. OpenGL
-  /// itself has no arithmetic narrower than f32, and glgemm does not use the extensions that add it (as NV_gpu_shader5 does): it
-  /// is `standard` everywhere, with that error; Explanation says so.
+  /// May compute in a narrower type, with the error of that type. A vendor's library, where EngineOptions::vendor allows one, may
+  /// round f32 to TF32. OpenGL itself has no arithmetic narrower than f32, and glgemm does not use the extensions that add it (as
+  /// NV_gpu_shader5 does): by shaders it is `standard`, with that error; Explanation says so.
   fast,
   /// The default: sums in the accumulator's type, in the order that is fastest. |C - ref| <= gamma_k M, see verify.hpp. Equal
   /// plans give equal bits on one device.

@@ -211,6 +211,7 @@ void set_limits(To& to, const From& from) {
   set(to.cpu, from.cpu);
   set(to.concurrent_groups, from.concurrent_groups);
   set(to.language, from.language);
+  set(to.vendor, from.vendor);
 }
 }  // namespace
 
@@ -367,6 +368,8 @@ EngineOptions to_engine_options(const Arguments& in, const glgemm_engine_options
   result.max_dispatch = std::chrono::nanoseconds(options.max_dispatch_ns);
   if (options.max_buffer_bytes < 0) in.refuse(fmt::format("max_buffer_bytes is {}", options.max_buffer_bytes));
   if (options.max_buffer_bytes > 0) result.max_buffer_bytes = options.max_buffer_bytes;
+  result.vendor = in.enumerator(options.vendor, Vendor::allowed, "vendor");
+  if (options.vendor_library) result.vendor_library = options.vendor_library;
   return result;
 }
 

@@ -30,6 +30,10 @@ template <>
 inline constexpr std::array former_sizes<glgemm_product> = {offsetof(glgemm_product, quantization_a),
                                                             offsetof(glgemm_product, indexing_a)};
 template <>
+inline constexpr std::array former_sizes<glgemm_limits> = {offsetof(glgemm_limits, vendor)};
+template <>
+inline constexpr std::array former_sizes<glgemm_engine_options> = {offsetof(glgemm_engine_options, vendor)};
+template <>
 inline constexpr std::array former_sizes<glgemm_host_product> = {offsetof(glgemm_host_product, quantization_a)};
 
 /// Refuses what a C function cannot accept, by its name and the parameter's.

@@ -2,6 +2,7 @@
 #include "engine/library.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "base/system.hpp"
@@ -120,10 +121,11 @@ std::shared_ptr<const Prepared> run_by_shader(Engine::State& state, Gemm product
   options.limits->vendor = VendorLibrary::not_asked;
   product.workspace.reset();  // which was large enough for the library
   WorkBuffers work;
+  const std::unique_ptr<WorkBuffers, std::function<void(WorkBuffers*)>> at_end(
+      &work, [&](WorkBuffers* buffers) { buffers->destroy(state.api); });
   std::optional<gl::StateGuard> guard;
   const Call call = prepare(state, "gemm", product, options, work, guard);
   enqueue(state, call, nullptr);
-  work.destroy(state.api);
   return call.prepared;
 }
 
@@ -136,7 +138,8 @@ void open_library(Engine::State& state) {
   std::string said;
   std::unique_ptr<vendor::Library> library = vendor::Library::open(path, state.limits.vendor, said);
   state.log(library ? fmt::format("products may run by {}", said) : fmt::format("no product runs by cublas: {}", said));
-  state.library = std::make_unique<LibraryUse>(std::move(library));
+  state.library = std::make_unique<LibraryUse>();
+  state.library->library = std::move(library);
 }
 
 PlanOptions uncut(const Engine::State& state, const PlanOptions& options) {

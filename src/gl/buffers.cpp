@@ -91,8 +91,9 @@ void label_buffer(const Api& api, unsigned buffer, std::string_view text) {
 
 bool mark_buffer(const Api& api, unsigned buffer) {
   if (!api.NV_shader_buffer_load || api.IsNamedBufferResidentNV(buffer)) return false;
+  const ErrorGuard guard(api);
   api.MakeNamedBufferResidentNV(buffer, GL_READ_ONLY);
-  return true;
+  return api.IsNamedBufferResidentNV(buffer) != GL_FALSE;
 }
 
 bool is_marked(const Api& api, unsigned buffer) {

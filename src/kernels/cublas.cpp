@@ -18,44 +18,23 @@ constexpr About about{.name = "cublas",
 struct MatrixRates {
   double f16, tf32, i8, f64;  ///< f64: for each multiply-add of doubles
 };
-MatrixRates matrix_rates(DeviceClass device_class) {
-  switch (device_class) {
-    case DeviceClass::nvidia_volta:
-      return {8, 1, 4, 1};
-    case DeviceClass::nvidia_turing:
-      return {4, 1, 8, 1};
-    case DeviceClass::nvidia_ampere:
-    case DeviceClass::nvidia_ada:
-    case DeviceClass::nvidia_blackwell:
-      return {2, 1, 4, 1};
-    case DeviceClass::nvidia_hopper:
-      return {12, 6, 24, 2};
-    default:
-      return {1, 1, 1, 1};
-  }
+MatrixRates matrix_rates(DeviceClass its) {
+  if (its == DeviceClass::nvidia_volta) return {8, 1, 4, 1};
+  if (its == DeviceClass::nvidia_turing) return {4, 1, 8, 1};
+  if (its == DeviceClass::nvidia_hopper) return {12, 6, 24, 2};
+  if (is_between(its, DeviceClass::nvidia_ampere, DeviceClass::nvidia_blackwell)) return {2, 1, 4, 1};
+  return {1, 1, 1, 1};
 }
 
-std::string why_no_library(VendorLibrary state) {
-  switch (state) {
-    case VendorLibrary::not_asked:
-      return "cublas is a vendor's library, and EngineOptions::vendor allows none";
-    case VendorLibrary::no_driver:
-      return "cublas needs NVIDIA's driver with libcuda, which is not here or does not start";
-    case VendorLibrary::other_device:
-      return "cublas: CUDA does not know the device of this OpenGL context";
-    case VendorLibrary::no_library:
-      return "cublas: no libcublas was found; EngineOptions::vendor_library or the variable GLGEMM_CUBLAS says where it is";
-    case VendorLibrary::failed:
-      return "cublas: CUDA or cuBLAS does not start; the engine's log says why";
-    case VendorLibrary::left_alone:
-      return "cublas is left alone since it failed three times in a row; the engine's log says why";
-    case VendorLibrary::uncut:
-      return "cublas takes a product whole, and those of jobs and streams are cut";
-    case VendorLibrary::ready:
-      break;
-  }
-  return {};
-}
+/// In the order of VendorLibrary.
+constexpr const char* why_no_library[] = {
+    "cublas is a vendor's library, and EngineOptions::vendor allows none",
+    "cublas needs NVIDIA's driver with libcuda, which is not here or does not start",
+    "cublas: CUDA does not know the device of this OpenGL context",
+    "cublas: no libcublas was found; EngineOptions::vendor_library or the variable GLGEMM_CUBLAS says where it is",
+    "cublas: CUDA or cuBLAS does not start; the engine's log says why",
+    "cublas is left alone since it failed three times in a row; the engine's log says why",
+    "cublas takes a product whole, and those of jobs, streams and convolutions are cut"};
 
 class CublasFamily final : public ProductFamily {
  public:
@@ -70,7 +49,7 @@ class CublasFamily final : public ProductFamily {
   MaxSizes max_sizes(const Kernel&) const override { return {most, most, most}; }
 
   std::string cannot(const Problem& problem, const Kernel&, const Limits& limits) const override {
-    if (std::string reason = why_no_library(limits.vendor); !reason.empty()) return reason;
+    if (limits.vendor != VendorLibrary::ready) return why_no_library[static_cast<std::size_t>(limits.vendor)];
     const Type type = problem.a.format.type;
     if (problem.a.format.quantization || problem.b.format.quantization || type != problem.b.format.type ||
         (type != Type::f16 && type != Type::bf16 && type != Type::f32 && type != Type::f64 && type != Type::i8))
@@ -121,7 +100,7 @@ class CublasFamily final : public ProductFamily {
                  batch = number(problem.batch);
     // A multiply-add of the shaders, all of them together.
     const double multiply_add = price.multiply_add / price.lanes / number(limits.concurrent_groups);
-    const auto bytes_of = [](const Operand& x) { return number_of_bytes(x.format.type); };
+    const auto bytes_of = [&](const Operand& x) { return number(element_bytes(x.format.type)); };
     const double bytes = batch * (number(problem.m) * k * bytes_of(problem.a) + k * number(problem.n) * bytes_of(problem.b) +
                                   number(problem.m) * number(problem.n) * bytes_of(problem.c));
     const double computing = batch * m * n * k * multiply_add * multiply_adds(sum_type(problem), limits) / rate,
@@ -141,7 +120,6 @@ class CublasFamily final : public ProductFamily {
 
  private:
   static constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max(), tile = 64;
-  static double number_of_bytes(Type type) { return static_cast<double>(element_bytes(type)); }
   static bool lies_in_words(const Problem& problem, const Operand& x, const Strides& stride) {
     return !problem.items && x.aligned && problem.k % 4 == 0 && std::max(stride.row, stride.column) % 4 == 0 &&
            stride.item % 4 == 0;

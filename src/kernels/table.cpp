@@ -48,16 +48,10 @@ const std::vector<const ProductFamily*>& library_families() {
   return table;
 }
 
-namespace {
-/// Where a kernel's family is: first those with a program, then the libraries.
-std::size_t library_index(const Kernel& kernel) {
-  return static_cast<std::size_t>(Family::index(kernel)) - families().size();
-}
-}  // namespace
-
 const Family& family(const Kernel& kernel) noexcept {
-  if (is_library(kernel)) return *library_families()[library_index(kernel)];
-  return *families()[static_cast<std::size_t>(Family::index(kernel))];
+  const auto index = static_cast<std::size_t>(Family::index(kernel));  // libraries come behind all that have programs
+  if (is_library(kernel)) return *library_families()[index - families().size()];
+  return *families()[index];
 }
 
 bool multiplies(const Kernel& kernel) noexcept {
@@ -65,8 +59,7 @@ bool multiplies(const Kernel& kernel) noexcept {
 }
 
 const ProductFamily& product_family(const Kernel& kernel) {
-  if (is_library(kernel)) return *library_families()[library_index(kernel)];
-  if (multiplies(kernel)) return *product_families()[static_cast<std::size_t>(Family::index(kernel))];
+  if (multiplies(kernel)) return static_cast<const ProductFamily&>(family(kernel));
   throw std::invalid_argument(fmt::format("kernel {} is for a step beside a product, and multiplies nothing", to_string(kernel)));
 }
 

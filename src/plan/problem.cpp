@@ -238,6 +238,7 @@ void validate(const Limits& limits) {
            Range{"concurrent_groups", limits.concurrent_groups, 1, count},
            Range{"device_class", static_cast<std::int64_t>(limits.device_class), 0, last_class},
            Range{"language", static_cast<std::int64_t>(limits.language), 0, static_cast<std::int64_t>(ShadingLanguage::essl_320)},
+           Range{"vendor", static_cast<std::int64_t>(limits.vendor), 0, static_cast<std::int64_t>(VendorLibrary::ready)},
        })
     if (value < min || value > max)
       throw std::invalid_argument(

@@ -49,7 +49,7 @@ std::function<void(std::string_view)> log_to(const py::object& log) {
 }
 
 EngineOptions engine_options(const py::object& log, const py::object& program_cache, const py::object& tuning, bool self_check,
-                             double max_dispatch) {
+                             double max_dispatch, const py::object& vendor) {
   EngineOptions options;
   options.log = log_to(log);
   if (!program_cache.is_none()) options.program_cache = path_of("Engine: program_cache", program_cache);
@@ -59,6 +59,12 @@ EngineOptions engine_options(const py::object& log, const py::object& program_ca
     throw std::invalid_argument(fmt::format("Engine: max_dispatch is {} and must be a number of seconds above 0", max_dispatch));
   options.max_dispatch = std::chrono::nanoseconds(static_cast<std::int64_t>(max_dispatch * 1e9));
   options.check_context = true;
+  if (py::isinstance<py::bool_>(vendor)) {
+    if (vendor.cast<bool>()) options.vendor = Vendor::allowed;
+  } else {
+    options.vendor = Vendor::allowed;
+    options.vendor_library = path_of("Engine: vendor", vendor);
+  }
   return options;
 }
 

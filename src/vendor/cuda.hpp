@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include <glgemm/types.hpp>
 
@@ -79,32 +80,11 @@ struct Multiplier {
 
   /// CUDA_R_32F, _64F, _16F, _16BF, _8I and _32I of cudaDataType.
   static constexpr int number_of(Type type) {
-    switch (type) {
-      case Type::f64:
-        return 1;
-      case Type::f16:
-        return 2;
-      case Type::i8:
-        return 3;
-      case Type::i32:
-        return 10;
-      case Type::bf16:
-        return 14;
-      default:
-        return 0;
-    }
+    constexpr std::pair<Type, int> numbers[] = {{Type::f64, 1}, {Type::f16, 2}, {Type::i8, 3}, {Type::i32, 10}, {Type::bf16, 14}};
+    for (const auto& [its, number] : numbers)
+      if (its == type) return number;
+    return 0;
   }
 };
-
-/// Looks all functions up. Returns the name of one that the library lacks; empty if it has all.
-template <class Functions>
-std::string find_functions(void* library, Functions& functions) {
-  std::string missing;
-  functions.for_each([&]<class... A>(Function<A...>& function) {
-    function.call = reinterpret_cast<int (*)(A...)>(library_function(library, function.name));
-    if (!function.call) missing = function.name;
-  });
-  return missing;
-}
 
 }  // namespace glgemm::vendor

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/elements.hpp"
 #include "base/fork.hpp"
 #include "base/system.hpp"
 #include "vendor/cuda.hpp"
@@ -19,6 +20,17 @@ struct Library::Functions : Driver, Multiplier {
   void call(const Function<A...>& function, B... arguments) const {
     if (const int status = function.call(arguments...); status != 0)
       throw Failed{fmt::format("{} returned {}", function.name, status)};
+  }
+  /// Looks the Driver's functions up, or the Multiplier's.  @throws Failed  there is no such library, or it lacks one
+  template <class Part>
+  void load(const std::string& name) {
+    std::string why;
+    void* const loaded = load_library(name, why);
+    if (!loaded) throw Failed{why};
+    Part::for_each([&]<class... A>(Function<A...>& function) {
+      function.call = reinterpret_cast<int (*)(A...)>(library_function(loaded, function.name));
+      if (!function.call) throw Failed{fmt::format("{} has no {}", name, function.name)};
+    });
   }
 };
 
@@ -41,25 +53,6 @@ class Library::Current {
 
 namespace {
 
-/// A scalar in the type in which the sums are made.
-class Number {
- public:
-  Number(double value, Type type) : type_(type), f32_(static_cast<float>(value)), f64_(value) {
-    if (type == Type::i32) i32_ = static_cast<std::int32_t>(value);
-  }
-  const void* get() const {
-    if (type_ == Type::f64) return &f64_;
-    if (type_ == Type::i32) return &i32_;
-    return &f32_;
-  }
-
- private:
-  Type type_;
-  float f32_;
-  double f64_;
-  std::int32_t i32_ = 0;
-};
-
 /// Where the library that multiplies may be. Those that this process has loaded come first.
 std::vector<std::string> places(const std::optional<std::string>& path) {
   std::vector<std::string> all(Multiplier::libraries.begin(), Multiplier::libraries.end());
@@ -80,60 +73,50 @@ Library::Library() : functions_(std::make_unique<Functions>()) {}
 std::unique_ptr<Library> Library::open(const std::optional<std::string>& path, VendorLibrary& found, std::string& said) {
   std::unique_ptr<Library> library(new Library);
   Functions& f = *library->functions_;
-  found = VendorLibrary::no_driver;
-  void* const driver = load_library(Driver::library, said);
-  if (!driver) return nullptr;
-  if (const std::string missing = find_functions<Driver>(driver, f); !missing.empty()) {
-    said = fmt::format("{} has no {}", Driver::library, missing);
-    return nullptr;
-  }
   try {
+    found = VendorLibrary::no_driver;
+    f.load<Driver>(Driver::library);
     f.call(f.init, 0u);
     found = VendorLibrary::other_device;
     unsigned count = 0;
     int devices[8] = {};
     f.call(f.devices_of_context, &count, devices, 8u, Driver::all_devices);
-    said = "CUDA has no device for this OpenGL context";
-    if (count == 0) return nullptr;
+    if (count == 0) throw Failed{"CUDA has no device for this OpenGL context"};
     library->device_ = devices[0];
-    found = VendorLibrary::failed;
-    const bool is_ready = library->start(places(path), said);
-    found = is_ready ? VendorLibrary::ready : VendorLibrary::no_library;
-    return is_ready ? std::move(library) : nullptr;
+    found = VendorLibrary::no_library;
+    for (const std::string& place : places(path)) {
+      bool is_loaded = false;
+      try {
+        f.load<Multiplier>(place);
+        is_loaded = true;
+        found = VendorLibrary::failed;
+        library->start();
+        found = VendorLibrary::ready;
+        said = place;
+        return library;
+      } catch (const Failed& failed) {  // it is for newer drivers, say: an older one may be there too
+        if (is_loaded || said.empty()) said = fmt::format("{}: {}", place, failed.why);
+      }
+    }
   } catch (const Failed& failed) {
     said = failed.why;
-    return nullptr;
   }
+  return nullptr;
 }
 
-bool Library::start(const std::vector<std::string>& places, std::string& said) {
+void Library::start() {
   Functions& f = *functions_;
-  std::optional<Failed> failed;
-  for (const std::string& place : places) {
-    void* const multiplier = load_library(place, said);
-    if (!multiplier) continue;
-    if (const std::string missing = find_functions<Multiplier>(multiplier, f); !missing.empty()) {
-      said = fmt::format("{} has no {}", place, missing);
-      continue;
-    }
-    try {
-      if (!context_)
-        f.call(f.retain_context, &context_, device_);  // not before there is a use for it: it takes memory of the device
-      const Current current(*this);
-      if (!stream_) f.call(f.create_stream, &stream_, Driver::independent_stream);
-      f.call(f.create, &handle_);
-      f.call(f.set_stream, handle_, stream_);
-      f.call(f.set_mode, handle_, Multiplier::sums_stay_wide);
-      said = place;
-      return true;
-    } catch (const Failed& its) {  // it is for newer drivers, say: an older one may be there too
-      if (handle_) f.destroy.call(handle_);
-      handle_ = nullptr;
-      failed = Failed{fmt::format("{}: {}", place, its.why)};
-    }
+  if (!context_) f.call(f.retain_context, &context_, device_);  // not before there is a use for it: it takes the device's memory
+  const Current current(*this);
+  if (!stream_) f.call(f.create_stream, &stream_, Driver::independent_stream);
+  f.call(f.create, &handle_);
+  try {
+    f.call(f.set_stream, handle_, stream_);
+    f.call(f.set_mode, handle_, Multiplier::sums_stay_wide);
+  } catch (const Failed&) {
+    f.destroy.call(std::exchange(handle_, nullptr));
+    throw;
   }
-  if (failed) throw *failed;
-  return false;
 }
 
 Library::~Library() {
@@ -210,14 +193,16 @@ void Library::multiply(const Product& product) {
                       : sums == Type::i32 ? Multiplier::compute_i32
                       : fast              ? Multiplier::compute_tf32
                                           : Multiplier::compute_f32;
-  const Number alpha(by_alpha, sums), beta(by_beta, sums);
+  std::byte alpha[8], beta[8];
+  store_element(alpha, sums, by_alpha);
+  store_element(beta, sums, by_beta);
   if (items == 1)
-    f.call(f.multiply, handle_, op(a), op(b), number(m), number(n), number(k), alpha.get(), pointer(a), type(a), number(a.ld),
-           pointer(b), type(b), number(b.ld), beta.get(), pointer(c), type(c), number(c.ld), compute, Multiplier::best_algorithm);
+    f.call(f.multiply, handle_, op(a), op(b), number(m), number(n), number(k), alpha, pointer(a), type(a), number(a.ld),
+           pointer(b), type(b), number(b.ld), beta, pointer(c), type(c), number(c.ld), compute, Multiplier::best_algorithm);
   else
-    f.call(f.multiply_items, handle_, op(a), op(b), number(m), number(n), number(k), alpha.get(), pointer(a), type(a),
-           number(a.ld), a.stride, pointer(b), type(b), number(b.ld), b.stride, beta.get(), pointer(c), type(c), number(c.ld),
-           c.stride, number(items), compute, Multiplier::best_algorithm);
+    f.call(f.multiply_items, handle_, op(a), op(b), number(m), number(n), number(k), alpha, pointer(a), type(a), number(a.ld),
+           a.stride, pointer(b), type(b), number(b.ld), b.stride, beta, pointer(c), type(c), number(c.ld), c.stride,
+           number(items), compute, Multiplier::best_algorithm);
 }
 
 void Library::come_back() {

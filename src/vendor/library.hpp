@@ -85,8 +85,8 @@ class Library {
     bool is_mapped = false;
   };
   Library();
-  /// Makes what products need, by the first of those libraries that works.  @throws Failed
-  bool start(const std::vector<std::string>& places, std::string& said);
+  /// Makes what products need.  @throws Failed
+  void start();
   Registered* find(unsigned buffer) const noexcept;
 
   std::unique_ptr<Functions> functions_;

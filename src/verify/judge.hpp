@@ -55,6 +55,7 @@ class Judge {
     const double beta_size = std::fabs(static_cast<double>(p.beta[0])) + std::fabs(static_cast<double>(p.beta[1]));
     const double sums = k * std::max(1.0, a.largest) * std::max(1.0, b.largest);
     exact_ = a.integers && b.integers && alpha.integers && beta.integers && c0.integers &&
+             (!p.tf32 || std::max(a.largest, b.largest) <= 2048) &&
              alpha_size * sums + (p.read_c0 ? beta_size * std::max(1.0, c0.largest) : 0) < 1 / u;
     const bool scaled = p.k() > 0 && (p.alpha[0] != 1 || p.alpha[1] != 0);
     const double more = p.parts * ((scaled ? 1.0 : 0.0) + (p.read_c0 ? 1.0 : 0.0));
@@ -62,6 +63,7 @@ class Judge {
     const double operations = k + more + (scales_groups ? 2 : 0);
     gamma_ = operations * u < 0.5 ? operations * u / (1 - operations * u) : operations * u;
     if (p.precision == Precision::extended) gamma_ = 4 * u;
+    if (p.tf32) gamma_ += 0x1p-9;  // 10 bits behind the point, the rest cut off, of A's element and of B's
     gamma_sqrt_ = 2 * std::sqrt(operations) * u;
     own_ = (operations + 2) * static_cast<double>(std::numeric_limits<D>::epsilon() / 2);
     constexpr double min_normal = static_cast<double>(std::numeric_limits<R>::min());

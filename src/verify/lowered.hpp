@@ -185,6 +185,7 @@ struct Lowered {
   Precision precision;
   bool quantized;
   int digits;
+  bool tf32;  ///< A and B may have been rounded to it
 
   std::int64_t m() const { return (*c).rows() / parts; }
   std::int64_t n() const { return (*c).columns(); }
@@ -209,7 +210,8 @@ Lowered<lowered_t<T>> lower(const Matrix<T>& a, const Matrix<T>& b, const Matrix
           narrow<C>(),
           terms.precision,
           terms.quantized,
-          terms.digits};
+          terms.digits,
+          terms.precision == Precision::fast && std::is_same_v<T, float>};
 }
 
 /// A real sum, and the sum of the magnitudes of its terms; integers need no magnitudes.

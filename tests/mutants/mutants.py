@@ -23,6 +23,7 @@ BARRIERS = "ctest --test-dir .. -R ^shader.all.barriers$"
 
 
 QUANTISED = """../bin/glgemm_gl_tests "-tc=quantised operands: blocks stand for*" -aa=1"""
+VENDOR = """../bin/glgemm_gl_tests "-tc=vendor*" -aa=1"""
 WEIGHTS = "../bin/glgemm_tests -sf=*weights/*,*base/quantization.cpp -aa=1"
 
 
@@ -169,4 +170,14 @@ MUTANTS = [
            "(phase[d]->first + q[d] * phase[d]->step) * out.step[d]", "q[d] * phase[d]->step * out.step[d]",
            (CONVOLUTION_PLANS, CONVOLUTIONS)),
     Mutant("the copy reads the plane behind an image", "shaders/border.comp", "plane < size.w;", "plane <= size.w;", (CONVOLUTIONS,)),
+    Mutant("a buffer that was deleted and made anew is still mapped as it was", "src/engine/library.cpp",
+           "if (!gl::is_marked(state.api, known)) unregister(state, known);", "{}", (VENDOR,)),
+    Mutant("cuBLAS multiplies by alpha, and the shader that ends C once more", "src/engine/library.cpp", "result.alpha = 1, result.beta = 0;",
+           "result.beta = 0;", (VENDOR,)),
+    Mutant("a fence in a scope does not have CUDA give the buffers back", "src/engine/state.cpp", "  if (!stays) come_back();\n", "", (VENDOR,)),
+    Mutant("what is left of a batch begins at its first item", "src/engine/library.cpp", "*offsets = offsets->subspan(static_cast<std::size_t>(items));",
+           "*offsets = offsets->first(offsets->size() - static_cast<std::size_t>(items));", (VENDOR,)),
+    Mutant("the application's context of CUDA's is not current again", "src/vendor/library.cpp", "    functions_.pop_context.call(&ours);\n", "    (void)ours;\n",
+           (VENDOR,)),
+    Mutant("a failure is no reason to come back", "src/engine/library.cpp", "  if (++state.library->failures < most_failures", "  if (most_failures < 0", (VENDOR,)),
 ]

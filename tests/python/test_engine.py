@@ -41,6 +41,20 @@ def test_threads_share_an_engine(engine):
     assert not failures
 
 
+def test_a_vendor_library_is_allowed_or_named():
+    for vendor in (True, "/nonexistent/libcublas.so"):
+        lines = []
+        with glgemm.Engine(vendor=vendor, log=lines.append) as engine:
+            assert (engine.matmul(A, A.T) == A @ A.T).all()  # by whatever there is
+        assert any("cublas" in line for line in lines)
+    lines = []
+    with glgemm.Engine(log=lines.append) as engine:
+        engine.matmul(A, A.T)
+    assert not any("cublas" in line for line in lines)
+    with pytest.raises(TypeError):
+        glgemm.Engine(vendor=3)
+
+
 def test_the_gil_is_released():
     """Another thread goes on while the device works."""
     a = np.ones((1200, 1200), np.float32)

@@ -15,6 +15,7 @@
 #include "support/application.hpp"
 #include "support/gemm_cases.hpp"
 #include "support/gl_test.hpp"
+#include "support/temporary_folder.hpp"
 #include "vendor/stand_in.hpp"
 
 using namespace glgemm;
@@ -216,6 +217,11 @@ TEST_CASE("vendor: TF32 where Precision::fast allows it, and nowhere else") {
   CHECK(owner.engine.multiply(a, b, by_cublas(Precision::fast), &report)(0, 0) == 2);
   CHECK(report.plan->precision == Precision::fast);
   CHECK(report.kernel == "cublas");
+  // What is promised of it is no more than what it keeps to.
+  const Matrix<float> x = random_matrix<float>(40, 70, 1), y = random_matrix<float>(70, 50, 2);
+  const Matrix<float> z = owner.engine.multiply(x, y, by_cublas(Precision::fast));
+  CHECK(check_full(x, y, z, {.precision = Precision::fast}).passed);
+  CHECK_FALSE(check_full(x, y, z).passed);
   for (const Precision precision : {Precision::extended, Precision::reproducible}) {
     CHECK_THROWS_WITH_AS(owner.engine.multiply(a, b, by_cublas(precision)),
                          doctest::Contains((std::string("cublas has no ") + std::string(to_string(precision))).c_str()),
@@ -348,6 +354,7 @@ TEST_CASE("vendor: whatever fails, the product is right") {
           CAPTURE(scoped);
           Owner owner;
           test::DeviceProduct product(owner.engine, 20, 10, 30, beta), before(owner.engine, 20, 10, 30, beta);
+          if (skipped == 0) product.gemm.epilogue.activation = Activation::clamp(-1000, 1000);  // so that a shader ends it
           {
             std::optional<Scope> scope;
             if (scoped) scope.emplace(owner.engine.scope());
@@ -493,6 +500,15 @@ TEST_CASE("vendor: what an engine says that comes no further") {
   CHECK(test::own_engine(nowhere).limits().vendor == VendorLibrary::no_library);
   CHECK(logged("vendor/libcuda.so.1 has no cublas"));
   CHECK(its->calls("cuDevicePrimaryCtxRetain") == 0);  // which takes memory
+  its->fail("cublasCreate_v2", 1, 1, 0);               // the newest is for newer drivers
+  EngineOptions linked = allowing();
+  const TemporaryFolder folder;
+  for (const char* const name : {"libcublas.so.13", "libcublas.so.12"})
+    std::filesystem::create_symlink(std::filesystem::absolute("vendor/libcublas.so.13"), folder.file(name));
+  linked.vendor_library = folder.file("");
+  CHECK(test::own_engine(linked).limits().vendor == VendorLibrary::ready);
+  CHECK(logged("libcublas.so.12"));
+  its->reset();
 }
 
 TEST_CASE("vendor: the application's own context of CUDA's is as before, and so is OpenGL's state") {

@@ -54,6 +54,7 @@ class Engine(OfThisProcess):
     tuning          a table that `glgemm tune` wrote; '' takes none but the built-in one
     self_check      whether each program computes a small product, which is checked, before its first use
     max_dispatch    seconds: the longest time that one dispatch is planned to take
+    vendor          whether products may run by NVIDIA's cuBLAS, which has matrix cores; or the path of libcublas or of its folder
     """
 
     _service: _core.Service
@@ -68,8 +69,9 @@ class Engine(OfThisProcess):
         tuning: str | os.PathLike[str] | None = None,
         self_check: bool = True,
         max_dispatch: float = 0.1,
+        vendor: bool | str | os.PathLike[str] = False,
     ) -> None:
-        options = _core.EngineOptions(self._keep(log), program_cache, tuning, self_check, max_dispatch)
+        options = _core.EngineOptions(self._keep(log), program_cache, tuning, self_check, max_dispatch, vendor)
         self._take(_core.Service.headless(str(device), options))
 
     @classmethod
@@ -82,6 +84,7 @@ class Engine(OfThisProcess):
         tuning: str | os.PathLike[str] | None = None,
         self_check: bool = True,
         max_dispatch: float = 0.1,
+        vendor: bool | str | os.PathLike[str] = False,
     ) -> Engine:
         """An engine in the OpenGL context that is current on this thread: moderngl's, GLFW's, Qt's.
 
@@ -94,7 +97,7 @@ class Engine(OfThisProcess):
             is_number = isinstance(get_proc_address, int)
             address = get_proc_address if is_number else ctypes.cast(get_proc_address, ctypes.c_void_p).value or 0
         engine = cls.__new__(cls)
-        options = _core.EngineOptions(engine._keep(log), program_cache, tuning, self_check, max_dispatch)
+        options = _core.EngineOptions(engine._keep(log), program_cache, tuning, self_check, max_dispatch, vendor)
         engine._take(_core.Service.current(address, options))
         return engine
 
