@@ -320,14 +320,15 @@ std::string described(const Array& array) {
                      elements ? array.storage->service->device().renderer : std::string());
 }
 
-const py::object& owner_of(const Array& array) {
-  return array.owner;
+int visit_owner(const Array& array, visitproc visit, void* arg) {
+  Py_VISIT(array.owner.ptr());
+  return 0;
 }
 
 }  // namespace
 
 void define_array(py::module_& module) {
-  py::class_<Array> type(module, "Array", shows_owner<Array, owner_of>(),
+  py::class_<Array> type(module, "Array", shows_kept<Array, visit_owner>(),
                          R"(A matrix, a vector or a batch of matrices on the device.
 
 Made by Engine.asarray(), Engine.empty(), Engine.wrap() and by products of arrays. Indexing with integers, slices, '...' and

@@ -26,9 +26,9 @@ struct Array {
   Array with(Strided other) const { return {storage, std::move(other), owner}; }
 };
 
-/// Has Python's collector see the owner that each object of a class keeps, which `owner_of` gives.
-template <class T, const py::object& (*owner_of)(const T&)>
-py::custom_type_setup shows_owner() {
+/// Has Python's collector see what each object of a class keeps: `visit_kept` visits it.
+template <class T, int (*visit_kept)(const T&, visitproc, void*)>
+py::custom_type_setup shows_kept() {
   return py::custom_type_setup([](PyHeapTypeObject* heap) {
     PyTypeObject& type = heap->ht_type;
     type.tp_flags |= Py_TPFLAGS_HAVE_GC;
@@ -36,8 +36,7 @@ py::custom_type_setup shows_owner() {
       Py_VISIT(Py_TYPE(self));
       const auto& instance = *reinterpret_cast<py::detail::instance*>(self);
       const void* const made = instance.simple_layout ? instance.simple_value_holder[0] : nullptr;  // not yet where it is false
-      if (made) Py_VISIT(owner_of(*static_cast<const T*>(made)).ptr());
-      return 0;
+      return made ? visit_kept(*static_cast<const T*>(made), visit, arg) : 0;
     };
     type.tp_dealloc = [](PyObject* self) {
       PyObject_GC_UnTrack(self);  // as later versions of pybind11 do: the collector must not see half of it

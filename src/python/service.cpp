@@ -19,6 +19,9 @@ unsigned long main_thread = 0;
 std::atomic<bool> exits = false;
 std::thread::id exiting_thread{};
 
+/// How many Making there are.
+std::atomic<int> makings = 0;
+
 }  // namespace
 
 bool is_first_process() {
@@ -37,6 +40,17 @@ void check_process(const char* what) {
 void begin_exit() {
   exiting_thread = std::this_thread::get_id();
   exits = true;
+  const WithoutGil released;
+  while (makings > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+Making::Making() {
+  if (exits && std::this_thread::get_id() != exiting_thread) const WithoutGil for_ever;
+  ++makings;
+}
+
+Making::~Making() {
+  --makings;
 }
 
 WithoutGil::~WithoutGil() {
@@ -78,8 +92,13 @@ void Service::make(std::unique_ptr<HeadlessContext> context, GetProcAddress get_
 Service::Service(const HeadlessOptions& context, const EngineOptions& options) {
   check_process("Engine");
   thread_ = std::make_unique<Thread>();
+  auto making = std::make_unique<Making>();
   const WithoutGil released;  // the engine may log
-  thread_->post("Engine", [&] { make(std::make_unique<HeadlessContext>(context), HeadlessContext::get_proc_address, options); })
+  thread_
+      ->post("Engine",
+             [&, made = std::move(making)] {
+               make(std::make_unique<HeadlessContext>(context), HeadlessContext::get_proc_address, options);
+             })
       .get();
 }
 

@@ -49,7 +49,7 @@ void find_main_thread();
 /// @returns whether a handler has raised; `error` then has what
 bool has_signal(std::optional<py::error_already_set>& error);
 
-/// Says that Python ends on this thread. Other threads then never return from WithoutGil: the GIL is gone.
+/// Says that Python ends on this thread. Other threads then never return from WithoutGil: the GIL is gone. Waits for each Making.
 void begin_exit();
 
 /// Whether this process is the one that called this first, for its first engine; false in its forked children.
@@ -67,6 +67,16 @@ class WithoutGil {
 
  private:
   PyThreadState* state_;
+};
+
+/// While it lives, contexts are made: Python does not end in between, since what the driver makes them with ends then. Made with
+/// the GIL; once Python ends, other threads get no further.
+class Making {
+ public:
+  Making();
+  ~Making();
+  Making(const Making&) = delete;
+  Making& operator=(const Making&) = delete;
 };
 
 /// Runs the work on the thread, waits for it and throws what it throws. Python handles signals meanwhile; what a handler raises
