@@ -221,7 +221,7 @@ shared ACC sums[LANES_K * elements];
 #define LOAD_VECTORS_OF_QUAD
 #define B_OF_CODE(j, e) load_b(b[j] + row_of_b(first + CODE_AT(q, e)))
 #endif
-#if READS_QUADS_OF_B
+#if READS_QUADS_OF_B && !SHARES_CODES
 #if BROADCAST > 1
 #define QUAD_OF_B(j, p) readInvocationARB(own[j][(p) / 4 / BROADCAST], uint((p) / 4 % BROADCAST))
 #define OWN_READS ((REACH / 4 + BROADCAST - 1) / BROADCAST)

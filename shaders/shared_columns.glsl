@@ -7,7 +7,12 @@
 //
 // Macros    WORKGROUP, TN; SHARED_B: 0 for none of this
 #if SHARED_B
-#define SHARED_READS (WORKGROUP > 128 ? 4 : 8)  // vectors that each invocation brings
+// The vectors that each invocation brings.
+#if WORKGROUP > 128
+#define SHARED_READS 4
+#else
+#define SHARED_READS 8
+#endif
 #define SHARED_VECTORS (SHARED_READS * WORKGROUP)
 #define SHARED_K (SHARED_VECTORS * PER_VECTOR / TN)
 #define PLACE_OF(v) ((v) + ((v) >> 3) + ((v) >> 6) + ((v) >> 9))
@@ -29,18 +34,23 @@ shared VECTOR shared_columns[PLACE_OF(SHARED_VECTORS)];
 #define PLACE_COLUMNS             \
   int columns[PER_VECTOR];        \
   for (int e = 0; e < PER_VECTOR; ++e) columns[e] = b_column(z, min(column + COLUMN_OF(lane, e), size.y - 1));
+#if READS_QUADS_OF_B && TN == 1
+#define READ_ROWS vector_of_read(TYPE_B, VECTOR_B((columns[0] + min(row, last_row)) / PER_VECTOR))
+#else
+#define READ_ROWS VECTOR_OF(READ_OF)
+#endif
 #if TN < PER_VECTOR
 #define READ_OF(e) load_b(columns[e] + row_of_b(min(row + (e) / TN, last_row)))
 #else
-#define READ_OF(e) load_b(columns[e] + in_b)
+#define READ_OF(e) load_b(columns[e] + row_of_b(min(row, last_row)))
 #endif
 #define BRING_COLUMNS(first, end)                                                                     \
   {                                                                                                   \
     int last_row = (end) - 1;                                                                         \
     VECTOR read[SHARED_READS];                                                                        \
     for (int i = 0; i < SHARED_READS; ++i) {                                                          \
-      int row = (first) + ROW_OF(lane, 0) + ROW_OF(i * WORKGROUP, 0), in_b = row_of_b(min(row, last_row)); \
-      read[i] = VECTOR_OF(READ_OF);                                                                   \
+      int row = (first) + ROW_OF(lane, 0) + ROW_OF(i * WORKGROUP, 0);                                 \
+      read[i] = READ_ROWS;                                                                            \
     }                                                                                                 \
     barrier();                                                                                        \
     for (int i = 0; i < SHARED_READS; ++i) shared_columns[PLACE_OF(i * WORKGROUP + lane)] = read[i];  \
