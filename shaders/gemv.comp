@@ -16,11 +16,14 @@
 // BROADCAST  With more than 1, each of so many invocations of a subgroup reads some of the vectors of B that the codes of a chunk need, and
 //            they pass the elements on, as in register.comp; where B_ALONG_K is 1.
 //
+// SHARED_B   1: the workgroup brings rows of B to shared memory, see shared_columns.glsl, where what an invocation takes of them in a turn is
+//            whole vectors, and there is room for a turn. Else, and of what is left of k behind the chunks, each reads what it needs.
+//
 // Macros    B_ALONG_K: 1 if A is quantised or an image, and B's columns are known to be successive elements that begin and end at
 //           multiples of 16 bytes
 //           BROADCAST: 1, or with a LANES_K of 1 and without PANELS a power of two up to 16 that is no more than WORKGROUP and than a
 //           subgroup has; sums are of 32 bits
-//           CHUNKS: 0 or 1
+//           CHUNKS: 0 or 1; SHARED_B: 0, or with PANELS 0 and a BROADCAST of 1 also 1
 //           TM: 1, 2, 4 or 8; TN: 1, 2, 4 or 8; LANES_K: a power of two up to WORKGROUP; WORKGROUP: a power of two from 4 to 256
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
@@ -108,14 +111,14 @@
 #include "unroll.glsl"
 
 #include "shared_columns.glsl"
-// What an invocation takes along k in a turn. What it needs of B is brought to shared memory where that is whole vectors, and there is room
-// for a turn. What is left of k behind the chunks is not.
+// What an invocation takes along k in a turn.
 #if BY_CHUNKS
 #define OF_TURN (CHUNK * TURN_CHUNKS)
 #else
 #define OF_TURN STEP
 #endif
-#define SHARES (SHARED_B && OF_TURN * TN % PER_VECTOR == 0 && LANES_K * OF_TURN <= SHARED_K)
+#define IS_WHOLE (OF_TURN * TN % PER_VECTOR == 0 && WORKGROUP * PER_VECTOR % TN == 0)
+#define SHARES (SHARED_B && IS_WHOLE && LANES_K * OF_TURN <= SHARED_K)
 #define SHARES_CODES (SHARES && BY_CHUNKS)
 #define SHARES_ELEMENTS (SHARES && !BY_CHUNKS)
 

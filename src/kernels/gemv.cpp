@@ -193,9 +193,9 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
   bool reads_vectors_as_image(const Kernel&, const Problem& problem, const Limits& limits, std::int64_t a_bytes) const override {
     return (limits.cpu || (limits.splits_storage_loads && problem.a.format.quantization)) && a_bytes >= min_image_bytes;
   }
-  bool takes_b_along_k(const Kernel& kernel) const override {
+  bool takes_b_along_k(const Kernel& kernel, const Problem& problem) const override {
     const Gemv g = read(kernel);
-    return g.shared_b == 0 || g.tile_n == 1;
+    return g.shared_b == 0 || (problem.a.format.quantization && g.tile_n == 1);
   }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
     const Gemv k = read(kernel);
