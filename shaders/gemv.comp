@@ -193,18 +193,23 @@ shared ACC sums[LANES_K * elements];
 #else
 #define LOAD_STEP_OF_A FOR_ROWS(LOAD_A)
 #endif
-// What is shared ends at `last`, or at `end` if that comes first.
-#define SHARE(end) last = min(from + SHARED_K, end); BRING_COLUMNS(from, end)
-#define SHARE_NONE(end) last = end;
+// Begins a block for k from `begin` on: for each of the parts of it that are brought to shared memory one after the other, or for all of it. The
+// part begins with `from`, and ends at `last`.
+#define IN_PARTS(end) for (int from = begin, last = min(from + SHARED_K, end); from < end; from = last, last = min(from + SHARED_K, end))
+#define AT_ONCE(end) int from = begin, last = end;
 #if SHARES_CODES
-#define SHARE_WITH_CODES SHARE
+#define CHUNKS_UP_TO IN_PARTS
+#define BRING_WITH_CHUNKS BRING_COLUMNS
 #else
-#define SHARE_WITH_CODES SHARE_NONE
+#define CHUNKS_UP_TO AT_ONCE
+#define BRING_WITH_CHUNKS(first, end)
 #endif
 #if SHARES_ELEMENTS
-#define SHARE_WITH_ELEMENTS SHARE
+#define ELEMENTS_UP_TO IN_PARTS
+#define BRING_WITH_ELEMENTS BRING_COLUMNS
 #else
-#define SHARE_WITH_ELEMENTS SHARE_NONE
+#define ELEMENTS_UP_TO AT_ONCE
+#define BRING_WITH_ELEMENTS(first, end)
 #endif
 #if BY_CHUNKS
 // The rows of one column of B that a quad needs.
@@ -334,17 +339,19 @@ void main() {
   Row rows[TM];
   FOR_ROWS(PLACE_ROW)
   int whole = has_chunks() ? begin + (end - begin) / SPAN * SPAN : begin;
-  for (int from = begin, last; from < whole; from = last) {
-    SHARE_WITH_CODES(whole)
-    for (int p = from + lane_k * OF_TURN; p < last; p += LANES_K * OF_TURN) {
-      CHUNKS_OF_TURN
+  {
+    CHUNKS_UP_TO(whole) {
+      BRING_WITH_CHUNKS(from, whole)
+      for (int p = from + lane_k * OF_TURN; p < last; p += LANES_K * OF_TURN) {
+        CHUNKS_OF_TURN
+      }
     }
   }
   begin = whole;
 #endif
   // Of WIDE reads, parts and windows of k are multiples of 16 bytes.
-  for (int from = begin, last; from < end; from = last) {
-    SHARE_WITH_ELEMENTS(end)
+  ELEMENTS_UP_TO(end) {
+    BRING_WITH_ELEMENTS(from, end)
     for (int p = from + lane_k * STEP; p < last; p += LANES_K * STEP) {
       STEP_OF_A as[TM];
       LOAD_STEP_OF_A
