@@ -16,11 +16,14 @@
 // BROADCAST  With more than 1, each of so many invocations of a subgroup reads some of the vectors of B that the codes of a chunk need, and
 //            they pass the elements on, as in register.comp; where B_ALONG_K is 1.
 //
+// SHARED_B   1: the workgroup brings rows of B to shared memory, see shared_columns.glsl, where what an invocation takes of them in a turn is
+//            whole vectors, and there is room for a turn. Else, and of what is left of k behind the chunks, each reads what it needs.
+//
 // Macros    B_ALONG_K: 1 if A is quantised or an image, and B's columns are known to be successive elements that begin and end at
 //           multiples of 16 bytes
 //           BROADCAST: 1, or with a LANES_K of 1 and without PANELS a power of two up to 16 that is no more than WORKGROUP and than a
 //           subgroup has; sums are of 32 bits
-//           CHUNKS: 0 or 1
+//           CHUNKS: 0 or 1; SHARED_B: 0, or with PANELS 0 and a BROADCAST of 1 also 1
 //           TM: 1, 2, 4 or 8; TN: 1, 2, 4 or 8; LANES_K: a power of two up to WORKGROUP; WORKGROUP: a power of two from 4 to 256
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
@@ -108,14 +111,14 @@
 #include "unroll.glsl"
 
 #include "shared_columns.glsl"
-// What an invocation takes along k in a turn. What it needs of B is brought to shared memory where that is whole vectors, and there is room
-// for a turn. What is left of k behind the chunks is not.
+// What an invocation takes along k in a turn.
 #if BY_CHUNKS
 #define OF_TURN (CHUNK * TURN_CHUNKS)
 #else
 #define OF_TURN STEP
 #endif
-#define SHARES (SHARED_B && OF_TURN * TN % PER_VECTOR == 0 && LANES_K * OF_TURN <= SHARED_K)
+#define IS_WHOLE (OF_TURN * TN % PER_VECTOR == 0 && WORKGROUP * PER_VECTOR % TN == 0)
+#define SHARES (SHARED_B && IS_WHOLE && LANES_K * OF_TURN <= SHARED_K)
 #define SHARES_CODES (SHARES && BY_CHUNKS)
 #define SHARES_ELEMENTS (SHARES && !BY_CHUNKS)
 
@@ -190,18 +193,23 @@ shared ACC sums[LANES_K * elements];
 #else
 #define LOAD_STEP_OF_A FOR_ROWS(LOAD_A)
 #endif
-// What is shared ends at `last`, or at `end` if that comes first.
-#define SHARE(end) last = min(from + SHARED_K, end); BRING_COLUMNS(from, end)
-#define SHARE_NONE(end) last = end;
+// Begins a block for k from `begin` on: for each of the parts of it that are brought to shared memory one after the other, or for all of it. The
+// part begins with `from`, and ends at `last`.
+#define IN_PARTS(end) for (int from = begin, last = min(from + SHARED_K, end); from < end; from = last, last = min(from + SHARED_K, end))
+#define AT_ONCE(end) int from = begin, last = end;
 #if SHARES_CODES
-#define SHARE_WITH_CODES SHARE
+#define CHUNKS_UP_TO IN_PARTS
+#define BRING_WITH_CHUNKS BRING_COLUMNS
 #else
-#define SHARE_WITH_CODES SHARE_NONE
+#define CHUNKS_UP_TO AT_ONCE
+#define BRING_WITH_CHUNKS(first, end)
 #endif
 #if SHARES_ELEMENTS
-#define SHARE_WITH_ELEMENTS SHARE
+#define ELEMENTS_UP_TO IN_PARTS
+#define BRING_WITH_ELEMENTS BRING_COLUMNS
 #else
-#define SHARE_WITH_ELEMENTS SHARE_NONE
+#define ELEMENTS_UP_TO AT_ONCE
+#define BRING_WITH_ELEMENTS(first, end)
 #endif
 #if BY_CHUNKS
 // The rows of one column of B that a quad needs.
@@ -221,7 +229,7 @@ shared ACC sums[LANES_K * elements];
 #define LOAD_VECTORS_OF_QUAD
 #define B_OF_CODE(j, e) load_b(b[j] + row_of_b(first + CODE_AT(q, e)))
 #endif
-#if READS_QUADS_OF_B
+#if READS_QUADS_OF_B && !SHARES_CODES
 #if BROADCAST > 1
 #define QUAD_OF_B(j, p) readInvocationARB(own[j][(p) / 4 / BROADCAST], uint((p) / 4 % BROADCAST))
 #define OWN_READS ((REACH / 4 + BROADCAST - 1) / BROADCAST)
@@ -331,17 +339,19 @@ void main() {
   Row rows[TM];
   FOR_ROWS(PLACE_ROW)
   int whole = has_chunks() ? begin + (end - begin) / SPAN * SPAN : begin;
-  for (int from = begin, last; from < whole; from = last) {
-    SHARE_WITH_CODES(whole)
-    for (int p = from + lane_k * OF_TURN; p < last; p += LANES_K * OF_TURN) {
-      CHUNKS_OF_TURN
+  {
+    CHUNKS_UP_TO(whole) {
+      BRING_WITH_CHUNKS(from, whole)
+      for (int p = from + lane_k * OF_TURN; p < last; p += LANES_K * OF_TURN) {
+        CHUNKS_OF_TURN
+      }
     }
   }
   begin = whole;
 #endif
   // Of WIDE reads, parts and windows of k are multiples of 16 bytes.
-  for (int from = begin, last; from < end; from = last) {
-    SHARE_WITH_ELEMENTS(end)
+  ELEMENTS_UP_TO(end) {
+    BRING_WITH_ELEMENTS(from, end)
     for (int p = from + lane_k * STEP; p < last; p += LANES_K * STEP) {
       STEP_OF_A as[TM];
       LOAD_STEP_OF_A

@@ -81,6 +81,10 @@ bool takes_chunks(const Problem& problem, const Limits& limits) {
   return codes < 256 || storage_bytes(its, codes) % 4 == 0;
 }
 
+bool is_nvidia(const Limits& limits) {
+  return is_between(limits.device_class, DeviceClass::nvidia_kepler, DeviceClass::nvidia_blackwell);
+}
+
 /// Vectors that a workgroup brings to shared memory at a time, as shared_columns.glsl has it.
 int shared_vectors(const Gemv& kernel) {
   return (kernel.workgroup > 128 ? 4 : 8) * kernel.workgroup;
@@ -90,7 +94,8 @@ int shared_vectors(const Gemv& kernel) {
 /// chunk of its own, would read one element here and one there. No more of them take turns along k than there is room for.
 Gemv shared(Gemv kernel, const Problem& problem, const Limits& limits, int workgroup) {
   const Quantization& its = wide_format(problem).quantization;
-  const bool of_use = its ? kernel.chunks == 1 : lies_along_k(problem) && kernel.tile_n > 1;
+  const bool of_use =
+      its ? kernel.chunks == 1 && (kernel.tile_n > 1 || is_nvidia(limits)) : lies_along_k(problem) && kernel.tile_n > 1;
   if (kernel.lanes_k < 8 || !of_use || shares_through_memory(limits)) return kernel;
   kernel.shared_b = 1;
   kernel.workgroup = workgroup;
@@ -133,7 +138,7 @@ Gemv on_gpu(const Problem& problem, const Limits& limits, int few, int lanes) {
     return {.tile_m = rows, .tile_n = columns, .lanes_k = lanes, .workgroup = invocations, .chunks = chunks};
   }
   const int columns = std::min(few, max_step_of_b(problem, limits) / step);
-  int rows = lanes == 1 ? 1 : few > 4 ? 2 : 4;
+  int rows = lanes == 1 ? 1 : few > 4 || is_nvidia(limits) ? 2 : 4;
   // Haswell's compiler spills where those for later GPUs with as many registers do not.
   const int registers = limits.device_class == DeviceClass::intel_gen7 ? 80 : traits(limits).max_registers;
   while (rows > 1 && rows * columns * words * 3 > registers) rows /= 2;
@@ -188,7 +193,10 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
   bool reads_vectors_as_image(const Kernel&, const Problem& problem, const Limits& limits, std::int64_t a_bytes) const override {
     return (limits.cpu || (limits.splits_storage_loads && problem.a.format.quantization)) && a_bytes >= min_image_bytes;
   }
-  bool takes_b_along_k(const Kernel& kernel) const override { return read(kernel).shared_b == 0; }
+  bool takes_b_along_k(const Kernel& kernel, const Problem& problem) const override {
+    const Gemv g = read(kernel);
+    return g.shared_b == 0 || (problem.a.format.quantization && g.tile_n == 1);
+  }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
     const Gemv k = read(kernel);
     return {.buffer_reads_of_a = static_cast<double>(ceil_div(problem.n, k.tile_n)),
@@ -222,12 +230,11 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     const double turn = by_vector ? 16 / bytes_of_element(problem.a.format) : 1;
     const double load_b =
         quads ? g.tile_n * price.image_vector / terms.per_vector : load_of_b(problem, g, limits, terms, contiguous ? turn : 0);
-    return {.step = (g.tile_m * load_a + load_b + elements * terms.multiply_add * 1.3) / g.lanes_k *
-                    waiting_for_loads(problem, g, limits, price),
+    return {.step = (g.tile_m * load_a + load_b + elements * terms.multiply_add * 1.3) / g.lanes_k,
             .elements = elements,
             .finish = price.finish,
             .written_out = elements * 4,
-            .waits = 0.25 / g.lanes_k};
+            .waits = waits(g, terms, 4)};
   }
   /// What an invocation's columns of B take for each step along k, where those that share a row lie `turn` steps apart.
   static double load_of_b(const Problem& problem, const Gemv& g, const Limits& limits, const CostTerms& terms, double turn) {
@@ -239,21 +246,16 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
       return g.tile_n * (price.storage_load + price.shared_load) * g.lanes_k / g.workgroup +
              g.tile_n / terms.per_vector * price.shared_vector;
     if (limits.cpu) return g.tile_n * price.storage_load;
-    // A GPU takes a clock for each line of its cache that a load touches, in which a unit does four multiply-adds of a subgroup.
+    // A GPU takes about a clock for each line of its cache that a load touches, in which a unit does several multiply-adds.
     const double bytes = turn * static_cast<double>(strides(problem, Role::b).row) * bytes_of_element(problem.b.format);
-    const double lines = std::clamp(g.lanes_k * bytes / 128, 1.0, std::min<double>(price.lanes, g.lanes_k));
-    return g.tile_n * std::max(price.storage_load, lines * 4 * price.multiply_add);
+    const double lanes = std::min<double>(price.lanes, g.lanes_k), lines = std::clamp(lanes * bytes / 128, 1.0, lanes);
+    return g.tile_n * std::max(price.storage_load, lines * 2 * price.multiply_add);
   }
-  /// How much longer a GPU takes where too few subgroups run to hide how long loads take: of each compute unit, which is to have
-  /// two workgroups or more, about 20 (measured on an H200). Where workgroups are few, the planner has them share k.
-  static double waiting_for_loads(const Problem& problem, const Gemv& g, const Limits& limits, const Prices& price) {
-    if (limits.cpu) return 1;
-    const auto number = [](std::int64_t x) { return static_cast<double>(x); };
-    const double groups = number(ceil_div(problem.m, g.tile_m * g.workgroup / g.lanes_k)) *
-                          number(ceil_div(problem.n, g.tile_n)) * number(problem.batch);
-    const double wanted = number(std::max<std::int64_t>(1, limits.concurrent_groups));
-    const double parts = std::clamp(std::floor(2 * wanted / groups), 1.0, std::max(1.0, number(problem.k) / 512));
-    return std::max(1.0, 10 * wanted / (groups * parts * g.workgroup / price.lanes));
+  /// How often a step along k waits for loads: once for each two rows of what an invocation takes in a turn (measured on an
+  /// H200), and for the columns that are brought.
+  static double waits(const Gemv& g, const CostTerms& terms, double turn) {
+    return std::max(1.0, g.tile_m / 2.0) / turn / g.lanes_k +
+           (g.shared_b == 1 ? g.tile_n / (terms.per_vector * shared_vectors(g)) : 0);
   }
   /// On a CPU: how much longer reads of A take where a line of its cache is read by an invocation alone, in four turns. Lines
   /// that lie a multiple of 4 KiB apart displace each other meanwhile.
@@ -272,7 +274,7 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     const double vector = as_image ? price.image_vector : price.storage_vector;
     // Drivers that compute on the CPU read a vector that is not known to be whole by words.
     const double load_a = (limits.cpu && !as_image ? 4 * price.storage_load : vector) * bytes / 16;
-    const bool quads = g.panels == 0 && lies_in_vectors_along_k(problem, Role::b, problem.k);
+    const bool quads = g.panels == 0 && g.shared_b == 0 && lies_in_vectors_along_k(problem, Role::b, problem.k);
     const double load_b =
         quads ? g.tile_n * vector / 4 / g.broadcast : load_of_b(problem, g, limits, terms, static_cast<double>(codes_step));
     // A code becomes a number by three instructions or so. Lanes beyond the last turn along k idle.
@@ -282,11 +284,11 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     const double together = limits.cpu ? 1 : std::min(1.0, g.lanes_k * 32 * bytes / 128);
     return {.step = (g.tile_m * (load_a / together + 3 * price.multiply_add) + load_b +
                      elements * terms.multiply_add * (g.broadcast > 1 && limits.fuses_multiply_adds ? 0.65 : 1.3)) *
-                    idle / g.lanes_k * waiting_for_loads(problem, g, limits, price),
+                    idle / g.lanes_k,
             .elements = elements,
             .finish = price.finish,
             .written_out = elements * (limits.cpu ? 4 * 32 : 4),
-            .waits = 1.0 / 32 / g.lanes_k};
+            .waits = waits(g, terms, 32)};
   }
   std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision) const override {
     const auto few =
@@ -308,12 +310,17 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
       if (is_between(limits.device_class, DeviceClass::adreno_5xx, DeviceClass::adreno_6xx) &&
           block_codes(wide_format(problem).quantization) >= 256 && !reads_other_by_vector(problem))
         return result;
-      // Many lanes, and few rows for each, where C is small for the device; 16 for rows of few chunks. The more rows a workgroup
-      // has, the less it takes to bring columns for them.
+      // To hide how long loads take, an H200 wants 20 subgroups or so on each compute unit, which is to have two workgroups: more
+      // than two rows only where there are as many even so. The more rows a workgroup has, the less it takes to bring columns for
+      // them.
       const bool has_room = limits.shared_bytes >= 40 * 1024 && limits.workgroup_invocations >= 256;
-      for (const int lanes : {1, 4, 16, 32, 128})
-        for (const int rows : {8, 2})
+      const std::int64_t rows_of_c = std::max(problem.m, problem.n) * problem.batch;
+      for (const int lanes : {1, 4, 16, 32, 64})
+        for (const int rows : {8, 4, 2})
           for (const int workgroup : {roomy_invocations(limits), has_room ? 256 : roomy_invocations(limits)}) {
+            const bool fills = rows_of_c / rows * lanes / 32 >= 10 * limits.concurrent_groups;
+            const bool whole = lanes != 16 || few > 1 || problem.k < 32 * codes_step;  // subgroups, but for rows of few chunks
+            if (is_nvidia(limits) ? (rows > 2 && !fills) || !whole : rows < 8 || lanes > 32) continue;
             Gemv kernel = on_gpu(problem, limits, few, lanes);
             kernel.tile_m = std::min(kernel.tile_m, rows);
             const Kernel made = make(shared(kernel, problem, limits, workgroup));

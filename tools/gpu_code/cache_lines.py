@@ -14,7 +14,7 @@ def _shared(workgroup, columns):
     bodies = dict(re.findall(r"#define (\w+)\(v, e\) (.*)", narrow if columns < 4 else wide))
     of = {name: lambda v, e, body=body.replace("/", "//"): eval(body, {"v": v, "e": e, "TN": columns, "PER_VECTOR": 4})
           for name, body in bodies.items()}
-    most, few, many = map(int, re.search(r"#define SHARED_READS \(WORKGROUP > (\d+) \? (\d+) : (\d+)\)", text).groups())
+    most, few, many = map(int, re.search(r"#if WORKGROUP > (\d+)\n#define SHARED_READS (\d+)\n#else\n#define SHARED_READS (\d+)", text).groups())
     return few if workgroup > most else many, of["ROW_OF"], of["COLUMN_OF"]
 
 
