@@ -91,7 +91,23 @@ layout(local_size_x = WORKGROUP, local_size_y = WORKGROUP_Y) in;
 #define LOADED(at) panel(a_at_p + (at))
 #endif
 #define LOAD_A(i, j, s) if ((i) % PER_VECTOR == 0) a[s][(i) / PER_VECTOR] = LOADED(PLACE(i, s));
-#define COPY_ONE(i, j, e) sums[(i) * TN + (j) * PER_VECTOR + (e)] = ELEMENT_OF_SUM(sum[i][j], e);
+#define COPY_ONE(i, j, e) sums[(i) * TN + (j) * PER_VECTOR + (e)] = KEPT(ELEMENT_OF_SUM(sum[i][j], e));
+
+// What an array that is indexed at run time has of a sum. Of doubles it has the bits: NVIDIA's compiler (580.159) gives other elements of
+// such an array of doubles.
+#if SUM == C128
+#define KEPT_SUM uvec4
+#define KEPT(sum) uvec4(unpackDouble2x32((sum).x), unpackDouble2x32((sum).y))
+#define SUM_OF(kept) dvec2(packDouble2x32((kept).xy), packDouble2x32((kept).zw))
+#elif SUM == F64 || PRECISION == 3
+#define KEPT_SUM uvec2
+#define KEPT(sum) unpackDouble2x32(sum)
+#define SUM_OF(kept) packDouble2x32(kept)
+#else
+#define KEPT_SUM RUNNING
+#define KEPT(sum) sum
+#define SUM_OF(kept) kept
+#endif
 
 void main() {
   int layer = z0 + int(gl_WorkGroupID.z);
@@ -162,14 +178,14 @@ void main() {
   }
 #else
   // Through an array that is indexed at run time: finish() written out for each element would take the compiler seconds.
-  RUNNING sums[TM * TN];
+  KEPT_SUM sums[TM * TN];
 #define COPY(i, j) FOR_ELEMENTS(COPY_ONE, i, j)
 #define COPY_ROW(i) FOR_VECTORS(COPY, i)
   FOR_ROWS(COPY_ROW)
   for (int q = 0; q < TM * TN; ++q) {
     int i = q / TN, j = q % TN;
     int c = COLUMN(j / PER_VECTOR) + j % PER_VECTOR;
-    if (row + i < size.x && c < size.y) finish(layer, row + i, c, sums[q]);
+    if (row + i < size.x && c < size.y) finish(layer, row + i, c, SUM_OF(sums[q]));
   }
 #endif
 }

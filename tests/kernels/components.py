@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Asserts that no program chooses a component of a vector by an index that is no constant, in registers, in shared memory or in a buffer:
+"""Asserts what NVIDIA's compiler needs. No #if has `?:`, in a macro's text neither: its preprocessor refuses that. And no program chooses a component of a vector by an index that is no constant, in registers, in shared memory or in a buffer:
 NVIDIA's compiler makes a branch for each component of that, and refuses it of doubles (docs/drivers.md). It looks at the programs' SPIR-V,
 and first whether it finds what is planted.
 
@@ -82,8 +82,31 @@ def chosen_at_run_time(words):
     return found
 
 
-def found_in(validator, path):
-    return chosen_at_run_time(spirv.module(validator, path))
+def conditional_conditions(source):
+    """The #ifs that have `?:` once their macros are replaced."""
+    macros, found = {}, []
+    for line in source.replace("\\\n", " ").split("\n"):
+        words = re.match(r"\s*#\s*(define|undef|if|elif)\s+(.*)", line.split("//")[0])
+        if not words:
+            continue
+        kind, rest = words.groups()
+        if kind in ("define", "undef"):
+            name = re.match(r"\w+", rest)[0]
+            macros.pop(name, None)
+            if kind == "define":
+                macros[name] = rest[len(name):]
+            continue
+        text, seen = rest, set()
+        while names := {name for name in re.findall(r"[A-Za-z_]\w*", text) if name in macros} - seen:
+            seen |= names
+            text += " ".join(macros[name] for name in names)
+        if "?" in text:
+            found.append(f"`?:` in #{kind} {rest.strip()}")
+    return found
+
+
+def found_in(validator, path, source=""):
+    return chosen_at_run_time(spirv.module(validator, path)) + conditional_conditions(source)
 
 
 def check_planted(validator, folder):
@@ -92,6 +115,8 @@ def check_planted(validator, folder):
         path.write_text(f"{SHADER}void main() {{ {statement} }}\n")
         if found_in(validator, path) != ([expected] if expected else []):
             sys.exit(f"components.py finds {found_in(validator, path)} and not {expected or 'nothing'} in {statement}")
+    if conditional_conditions("#define B (A > 1 ? 4 : 8)\n#define C 2\n#if C * 2\n#elif B * C > 3\n#endif\n") != ["`?:` in #elif B * C > 3"]:
+        sys.exit("components.py does not find `?:` in a condition")
     if chosen_at_run_time(INSERTS) != ["OpVectorInsertDynamic"]:
         sys.exit("components.py does not find OpVectorInsertDynamic")
 
@@ -115,12 +140,12 @@ def main():
                 for name, instead in SUBSTITUTES.items():
                     text = text.replace(name, instead)
                 path.write_text(text.replace("\n", "\n" + OF_INVOCATION, 1))
-            return found_in(validator, path)
+            return found_in(validator, path, text)
 
         wrong = {path: found for path, found in zip(names, pool.map(check, names)) if found}
     for path, found in wrong.items():
-        print(f"{names[path]}: {len(found)} components are chosen at run time: {', '.join(sorted(set(found)))}")
-    print(f"{len(names)} programs, {len(wrong)} of which choose components of vectors at run time")
+        print(f"{names[path]}: {len(found)} times: {', '.join(sorted(set(found)))}")
+    print(f"{len(names)} programs, {len(wrong)} of which choose components of vectors at run time, or have `?:` in a condition")
     sys.exit(1 if wrong else 0)
 
 
