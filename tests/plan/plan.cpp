@@ -573,6 +573,38 @@ TEST_CASE("gemv takes chunks of codes on GPUs that keep them in registers, and c
       }
 }
 
+TEST_CASE("on GPUs with shared memory gemv brings few columns of B there, however they lie, and on no others") {
+  for (const DeviceClass device :
+       {DeviceClass::nvidia_ampere, DeviceClass::nvidia_hopper, DeviceClass::amd_rdna3, DeviceClass::apple_m1,
+        DeviceClass::intel_xe_hpg, DeviceClass::adreno_7xx, DeviceClass::arm_valhall})
+    for (const Quantization& its : {Quantization{}, Quantization{QuantizedFormat::q4_0}, Quantization{QuantizedFormat::q6_k}})
+      for (const std::int64_t n : {2, 8})
+        for (const Op op_b : {Op::none, Op::transpose})
+          for (const bool is_row : {false, true}) {
+            CAPTURE(to_string(device));
+            CAPTURE(to_string(its));
+            CAPTURE(n);
+            CAPTURE(is_row);
+            const Limits limits = usual_limits(device);
+            // Its compiler has registers for one column of 64 codes.
+            if (device == DeviceClass::adreno_7xx && its.format == QuantizedFormat::q6_k) continue;
+            Problem problem{.m = 4096, .n = n, .k = 14336};
+            problem.a.format = {Type::f32, its};
+            problem.b.op = op_b;
+            const Plan plan = make_plan(is_row ? transposed(problem) : problem, limits);
+            CAPTURE(to_string(plan.kernel));
+            if (shares_through_memory(limits)) {
+              if (name(plan.kernel) == "gemv") CHECK(parameter(plan.kernel, "shared_b") == 0);
+              continue;
+            }
+            CHECK(name(plan.kernel) == "gemv");
+            const bool shares = parameter(plan.kernel, "shared_b") == 1;
+            // Of codes, a few invocations along k may each read what they need by vectors.
+            CHECK((shares || (its && plan.program().b_along_k && parameter(plan.kernel, "lanes_k") <= 4)));
+            CHECK_FALSE((shares && plan.program().b_along_k));
+          }
+}
+
 TEST_CASE("small has as many sums as registers hold beside the decoding of codes") {
   const auto tile = [](DeviceClass device, const Quantization& its) {
     Problem problem{.m = 16, .n = 16, .k = 256, .a = {.format = {Type::f32, its}}, .batch = 1000};
