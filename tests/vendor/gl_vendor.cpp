@@ -506,7 +506,7 @@ TEST_CASE("vendor: what an engine says that comes no further") {
   ::setenv("GLGEMM_CUBLAS", "vendor", 1);
   CHECK(test::own_engine(by_variable).limits().vendor == VendorLibrary::ready);
   ::unsetenv("GLGEMM_CUBLAS");
-  its->fail("cublasCreate_v2", 1, 1, 0);               // the newest is for newer drivers
+  its->fail("cublasCreate_v2", 1, 1, 0);  // the newest is for newer drivers
   EngineOptions linked = allowing();
   const TemporaryFolder folder;
   for (const char* const name : {"libcublas.so.13", "libcublas.so.12"})
