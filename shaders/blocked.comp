@@ -22,6 +22,8 @@
 //           PAD: 1 if a vector lies unused after those of one p in shared memory; DOUBLE_BUFFER: 1 if steps take turns in two halves of
 //           shared memory, with one barrier each instead of two. At most 16 vectors of a step of either operand, and 1024 bytes of sums,
 //           are an invocation's
+//           TURN: with WIDE, how elements along k come into vectors across it: 1: an invocation loads PER_VECTOR vectors of neighbouring
+//           rows (columns), and stores the square that they make turned; 0: it stores a vector's elements one by one
 //           IMAGES: when the host gives A and B as images (WIDE 2): 0 never, 1 always, 2 where it expects that to be faster
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
@@ -55,6 +57,9 @@
 #ifndef IMAGES
 #define IMAGES 2
 #endif
+#ifndef TURN
+#define TURN 0
+#endif
 #ifndef A_ALONG_K
 #define A_ALONG_K 1
 #endif
@@ -82,6 +87,9 @@
 #if IMAGES < 0 || IMAGES > 2
 #error "blocked: IMAGES must be 0, 1 or 2"
 #endif
+#if TURN != 0 && TURN != 1
+#error "blocked: TURN must be 0 or 1"
+#endif
 
 #define READS_B_WIDE
 #include "gemm.glsl"
@@ -101,9 +109,26 @@
 #define STEPS STEP_K
 #include "unroll.glsl"
 
-// What an invocation loads of a step: FOR_LOADS_A(M) is M(0) ... for its vectors of A; the same for B.
-#define LOADS_A (BM * BK / PER_VECTOR / WORKGROUP)
-#define LOADS_B (BN * BK / PER_VECTOR / WORKGROUP)
+// The places of a step that an invocation brings, and the vectors that it loads for them: as many for each place if it turns them. A small
+// step may have fewer places than the workgroup invocations. FOR_LOADS_A(M) is M(0) ... for the vectors of A; the same for B.
+#if WIDE && A_ALONG_K && TURN
+#define TURNS_A 1
+#define TO_A_PLACE PER_VECTOR
+#else
+#define TURNS_A 0
+#define TO_A_PLACE 1
+#endif
+#if WIDE && B_ALONG_K && TURN
+#define TURNS_B 1
+#define TO_B_PLACE PER_VECTOR
+#else
+#define TURNS_B 0
+#define TO_B_PLACE 1
+#endif
+#define PLACES_A (BM * BK / PER_VECTOR / TO_A_PLACE)
+#define PLACES_B (BN * BK / PER_VECTOR / TO_B_PLACE)
+#define LOADS_A ((PLACES_A + WORKGROUP - 1) / WORKGROUP * TO_A_PLACE)
+#define LOADS_B ((PLACES_B + WORKGROUP - 1) / WORKGROUP * TO_B_PLACE)
 #if LOADS_A <= 1
 #define FOR_LOADS_A(M) ROWS_1(M)
 #elif LOADS_A == 2
@@ -135,21 +160,21 @@ const int vectors_a = BM / PER_VECTOR, vectors_b = BN / PER_VECTOR;      // of o
 const int pitch_a = vectors_a + PAD, pitch_b = vectors_b + PAD;        // from p to p + 1 in shared memory
 const int strip = 8;
 
-// Elements that are stored one by one, see blocked_wide.glsl, go to arrays, since it depends on the invocation which of a vector's elements
+// Elements that are stored one by one (TURN 0) go to arrays, since it depends on the invocation which of a vector's elements
 // they are. Most compilers make one load of a vector's.
 #if PER_VECTOR == 4
 #define VECTOR_OF_ELEMENTS(s, at) VECTOR(s[at][0], s[at][1], s[at][2], s[at][3])
 #else
 #define VECTOR_OF_ELEMENTS(s, at) VECTOR(s[at][0], s[at][1])
 #endif
-#if WIDE && A_ALONG_K
+#if WIDE && A_ALONG_K && !TURNS_A
 shared ACC As[(1 + DOUBLE_BUFFER) * BK * pitch_a][PER_VECTOR];
 #define VECTOR_OF_A(at) VECTOR_OF_ELEMENTS(As, at)
 #else
 shared VECTOR As[(1 + DOUBLE_BUFFER) * BK * pitch_a];
 #define VECTOR_OF_A(at) As[at]
 #endif
-#if WIDE && B_ALONG_K
+#if WIDE && B_ALONG_K && !TURNS_B
 shared ACC Bs[(1 + DOUBLE_BUFFER) * BK * pitch_b][PER_VECTOR];
 #define VECTOR_OF_B(at) VECTOR_OF_ELEMENTS(Bs, at)
 #else
@@ -202,9 +227,8 @@ ivec2 place_of(int lane) {
 #define CLEAR(i, j) sum[i][j] = ZERO_VECTOR;
 #define CLEAR_ROW(i) FOR_VECTORS(CLEAR, i)
 
-// A small step may have fewer vectors than the workgroup invocations.
-#define MINE_A (LOADS_A > 0 || lane < vectors_a * BK)
-#define MINE_B (LOADS_B > 0 || lane < vectors_b * BK)
+#define MINE_A (PLACES_A >= WORKGROUP || lane < PLACES_A)
+#define MINE_B (PLACES_B >= WORKGROUP || lane < PLACES_B)
 #define LOAD_STEP                              \
   if (MINE_A) { FOR_LOADS_A(LOAD_A) }          \
   if (MINE_B) { FOR_LOADS_B(LOAD_B) }
@@ -248,8 +272,8 @@ void main() {
   // The first step takes what makes the others whole, so that nothing in the loop depends on where k ends.
   int first = (end - begin - 1) % BK + 1;
   Loads loads_a = loads_of_a(z, row, lane, begin, end), loads_b = loads_of_b(z, column, lane, begin, end);
-  NEXT_A next_a[max(LOADS_A, 1)];
-  NEXT_B next_b[max(LOADS_B, 1)];
+  NEXT_A next_a[LOADS_A];
+  NEXT_B next_b[LOADS_B];
   int phase = 0, taken = first;
   if (begin < end) {
     LOAD_STEP

@@ -44,13 +44,37 @@
     VECTOR vector = value;                            \
     KEEP_EACH(s, vector, at, pitch)                 \
   }
+// Or the elements of one p of as many loads, of neighbouring rows (columns), go there as a vector.
+#if PER_VECTOR == 4
+#define KEEP_TURNED(s, VALUE, t, to, pitch)                                                                                \
+  if ((t) % 4 == 3) {                                                                                                      \
+    int at = int(uint(phase * (BK * pitch * 4) + to) / 4u);                                                                \
+    VECTOR v0 = VALUE((t) / 4 * 4), v1 = VALUE((t) / 4 * 4 + 1), v2 = VALUE((t) / 4 * 4 + 2), v3 = VALUE((t) / 4 * 4 + 3); \
+    s[at] = VECTOR(v0.x, v1.x, v2.x, v3.x);                                                                                \
+    s[at + pitch] = VECTOR(v0.y, v1.y, v2.y, v3.y);                                                                        \
+    s[at + 2 * pitch] = VECTOR(v0.z, v1.z, v2.z, v3.z);                                                                    \
+    s[at + 3 * pitch] = VECTOR(v0.w, v1.w, v2.w, v3.w);                                                                    \
+  }
+#else
+#define KEEP_TURNED(s, VALUE, t, to, pitch)                               \
+  if ((t) % 2 == 1) {                                                     \
+    int at = int(uint(phase * (BK * pitch * 2) + to) / 2u);               \
+    VECTOR v0 = VALUE((t) / 2 * 2), v1 = VALUE((t) / 2 * 2 + 1);          \
+    s[at] = VECTOR(v0.x, v1.x);                                           \
+    s[at + pitch] = VECTOR(v0.y, v1.y);                                   \
+  }
+#endif
 #define KEEP_VECTOR(s, value, to, pitch) s[uint(phase * (BK * pitch * PER_VECTOR) + to) / uint(PER_VECTOR)] = value;
-#if A_ALONG_K
+#if TURNS_A
+#define KEEP_A(t) KEEP_TURNED(As, VALUE_A, t, TO_A(t), pitch_a)
+#elif A_ALONG_K
 #define KEEP_A(t) KEEP_ELEMENTS(As, VALUE_A(t), TO_A(t), pitch_a)
 #else
 #define KEEP_A(t) KEEP_VECTOR(As, VALUE_A(t), TO_A(t), pitch_a)
 #endif
-#if B_ALONG_K
+#if TURNS_B
+#define KEEP_B(t) KEEP_TURNED(Bs, VALUE_B, t, TO_B(t), pitch_b)
+#elif B_ALONG_K
 #define KEEP_B(t) KEEP_ELEMENTS(Bs, VALUE_B(t), TO_B(t), pitch_b)
 #else
 #define KEEP_B(t) KEEP_VECTOR(Bs, VALUE_B(t), TO_B(t), pitch_b)

@@ -16,11 +16,14 @@
 // BROADCAST  With more than 1, each of so many invocations of a subgroup reads some of the vectors of B that the codes of a chunk need, and
 //            they pass the elements on, as in register.comp; where B_ALONG_K is 1.
 //
+// SHARED_B   1: the workgroup brings rows of B to shared memory, see shared_columns.glsl, where what an invocation takes of them in a turn is
+//            whole vectors, and there is room for a turn. Else, and of what is left of k behind the chunks, each reads what it needs.
+//
 // Macros    B_ALONG_K: 1 if A is quantised or an image, and B's columns are known to be successive elements that begin and end at
 //           multiples of 16 bytes
 //           BROADCAST: 1, or with a LANES_K of 1 and without PANELS a power of two up to 16 that is no more than WORKGROUP and than a
 //           subgroup has; sums are of 32 bits
-//           CHUNKS: 0 or 1
+//           CHUNKS: 0 or 1; SHARED_B: 0, or with PANELS 0 and a BROADCAST of 1 also 1
 //           TM: 1, 2, 4 or 8; TN: 1, 2, 4 or 8; LANES_K: a power of two up to WORKGROUP; WORKGROUP: a power of two from 4 to 256
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
@@ -68,6 +71,12 @@
 #extension GL_ARB_shader_ballot : require
 #define FUSES
 #endif
+#ifndef SHARED_B
+#define SHARED_B 0
+#endif
+#if SHARED_B < 0 || SHARED_B > 1 || SHARED_B && (PANELS || BROADCAST > 1)
+#error "gemv: SHARED_B must be 0, or 1 without PANELS and with a BROADCAST of 1"
+#endif
 
 #define A_AS_IT_LIES
 #define TAKES_QUADS_OF_B
@@ -83,10 +92,12 @@
 #define WIDE_ELEMENTS (WIDE > 0 && QUANTIZED != 1)
 #if WIDE_ELEMENTS
 #define STEP PER_16_BYTES
+#define STEP_OF_A uvec4
 #define LOAD_A(i) as[i] = BITS_A(a[i] + p);
 #define ELEMENT_A(i, e) ELEMENT_OF_A(as[i], e)
 #else
 #define STEP 1
+#define STEP_OF_A ACC
 #define LOAD_A(i) as[i] = load_a(a[i] + column_of_a(p));
 #define ELEMENT_A(i, e) as[i]
 #endif
@@ -98,6 +109,18 @@
 #define ROWS TM
 #define VECTORS TN
 #include "unroll.glsl"
+
+#include "shared_columns.glsl"
+// What an invocation takes along k in a turn.
+#if BY_CHUNKS
+#define OF_TURN (CHUNK * TURN_CHUNKS)
+#else
+#define OF_TURN STEP
+#endif
+#define IS_WHOLE (OF_TURN * TN % PER_VECTOR == 0 && WORKGROUP * PER_VECTOR % TN == 0)
+#define SHARES (SHARED_B && IS_WHOLE && LANES_K * OF_TURN <= SHARED_K)
+#define SHARES_CODES (SHARES && BY_CHUNKS)
+#define SHARES_ELEMENTS (SHARES && !BY_CHUNKS)
 
 layout(local_size_x = WORKGROUP) in;
 
@@ -128,6 +151,9 @@ shared ACC sums[LANES_K * elements];
   for (int e = 0; e < STEPS; ++e)                   \
     for (int j = 0; j < panel_vectors; ++j) vectors[e][j] = panel(panels + (p + first + e) * panel_vectors + j);
 #define LOAD_B(i, j, e) bs[j][e] = OF_VECTORS(vectors[e], j);
+#elif SHARES_ELEMENTS
+#define LOAD_VECTORS READ_COLUMNS(STEPS, p - from, first)
+#define LOAD_B(i, j, e) bs[j][e] = OF_SHARED(vectors, (e) * TN + (j));
 #elif READS_QUADS_OF_B && !(QUANTIZED == 1)
 #define LOAD_VECTOR(i, j) vectors[j] = vector_of_read(TYPE_B, VECTOR_B((b[j] + p + first) / PER_VECTOR));
 #define LOAD_VECTORS VECTOR vectors[TN]; FOR_VECTORS(LOAD_VECTOR, 0)
@@ -155,6 +181,36 @@ shared ACC sums[LANES_K * elements];
     FOR_VECTORS(LOAD_COLUMN, 0)                      \
     FOR_ROWS(MULTIPLY_ROW)                          \
   }
+#if STEP > 2 * STEPS
+#define PARTS_OF_STEP PART(0) PART(1) PART(2) PART(3)
+#elif STEP > STEPS
+#define PARTS_OF_STEP PART(0) PART(1)
+#else
+#define PARTS_OF_STEP PART(0)
+#endif
+#if STEP == STEPS
+#define LOAD_STEP_OF_A
+#else
+#define LOAD_STEP_OF_A FOR_ROWS(LOAD_A)
+#endif
+// Begins a block for k from `begin` on: for each of the parts of it that are brought to shared memory one after the other, or for all of it. The
+// part begins with `from`, and ends at `last`.
+#define IN_PARTS(end) for (int from = begin, last = min(from + SHARED_K, end); from < end; from = last, last = min(from + SHARED_K, end))
+#define AT_ONCE(end) int from = begin, last = end;
+#if SHARES_CODES
+#define CHUNKS_UP_TO IN_PARTS
+#define BRING_WITH_CHUNKS BRING_COLUMNS
+#else
+#define CHUNKS_UP_TO AT_ONCE
+#define BRING_WITH_CHUNKS(first, end)
+#endif
+#if SHARES_ELEMENTS
+#define ELEMENTS_UP_TO IN_PARTS
+#define BRING_WITH_ELEMENTS BRING_COLUMNS
+#else
+#define ELEMENTS_UP_TO AT_ONCE
+#define BRING_WITH_ELEMENTS(first, end)
+#endif
 #if BY_CHUNKS
 // The rows of one column of B that a quad needs.
 #if PANELS
@@ -163,11 +219,17 @@ shared ACC sums[LANES_K * elements];
   for (int e = 0; e < 4; ++e)                         \
     for (int j = 0; j < panel_vectors; ++j) vectors[e][j] = panel(panels + (first + CODE_AT(q, e)) * panel_vectors + j);
 #define B_OF_CODE(j, e) OF_VECTORS(vectors[e], j)
+#elif SHARES_CODES
+// A quad is 4 successive codes, or every other one of 8.
+#define QUAD_REACH (CODE_AT(0, 1) == 1 ? 4 : 8)
+#define QUAD_BEGIN(q) (CODE_AT(q, 0) / QUAD_REACH * QUAD_REACH)
+#define LOAD_VECTORS_OF_QUAD READ_COLUMNS(QUAD_REACH, chunk_begin(p) - from, number_in_turn * CHUNK + QUAD_BEGIN(q))
+#define B_OF_CODE(j, e) OF_SHARED(vectors, (CODE_AT(q, e) - QUAD_BEGIN(q)) * TN + (j))
 #else
 #define LOAD_VECTORS_OF_QUAD
 #define B_OF_CODE(j, e) load_b(b[j] + row_of_b(first + CODE_AT(q, e)))
 #endif
-#if READS_QUADS_OF_B
+#if READS_QUADS_OF_B && !SHARES_CODES
 #if BROADCAST > 1
 #define QUAD_OF_B(j, p) readInvocationARB(own[j][(p) / 4 / BROADCAST], uint((p) / 4 % BROADCAST))
 #define OWN_READS ((REACH / 4 + BROADCAST - 1) / BROADCAST)
@@ -235,6 +297,11 @@ shared ACC sums[LANES_K * elements];
     float in_group[TM][TN];                                                  \
     QUAD(0) QUAD(1) QUAD(2) QUAD(3) QUAD(4) QUAD(5) QUAD(6) QUAD(7) QUADS_FROM_8 \
   }
+#if TURN_CHUNKS > 1
+#define CHUNKS_OF_TURN CHUNK_OF_TURN(0) CHUNK_OF_TURN(1) CHUNK_OF_TURN(2) CHUNK_OF_TURN(3)
+#else
+#define CHUNKS_OF_TURN CHUNK_OF_TURN(0)
+#endif
 float multiply_add_quad(float sum, vec4 x, vec4 y) {
   return multiply_add(multiply_add(multiply_add(multiply_add(sum, x[0], y[0]), x[1], y[1]), x[2], y[2]), x[3], y[3]);
 }
@@ -261,6 +328,9 @@ void main() {
   int b[TN];
   FOR_VECTORS(PLACE_B, 0)
 #endif
+#if SHARES
+  PLACE_COLUMNS
+#endif
 
   ACC sum[TM][TN];
   FOR_ROWS(CLEAR_ROW)
@@ -269,34 +339,24 @@ void main() {
   Row rows[TM];
   FOR_ROWS(PLACE_ROW)
   int whole = has_chunks() ? begin + (end - begin) / SPAN * SPAN : begin;
-  for (int p = begin + lane_k * CHUNK * TURN_CHUNKS; p < whole; p += LANES_K * CHUNK * TURN_CHUNKS) {
-    CHUNK_OF_TURN(0)
-#if TURN_CHUNKS > 1
-    CHUNK_OF_TURN(1)
-    CHUNK_OF_TURN(2)
-    CHUNK_OF_TURN(3)
-#endif
+  {
+    CHUNKS_UP_TO(whole) {
+      BRING_WITH_CHUNKS(from, whole)
+      for (int p = from + lane_k * OF_TURN; p < last; p += LANES_K * OF_TURN) {
+        CHUNKS_OF_TURN
+      }
+    }
   }
   begin = whole;
 #endif
   // Of WIDE reads, parts and windows of k are multiples of 16 bytes.
-  for (int p = begin + lane_k * STEP; p < end; p += LANES_K * STEP) {
-#if WIDE_ELEMENTS
-    uvec4 as[TM];
-#else
-    ACC as[TM];
-#endif
-#if STEP != STEPS
-    FOR_ROWS(LOAD_A)
-#endif
-    PART(0)
-#if STEP > STEPS
-    PART(1)
-#endif
-#if STEP > 2 * STEPS
-    PART(2)
-    PART(3)
-#endif
+  ELEMENTS_UP_TO(end) {
+    BRING_WITH_ELEMENTS(from, end)
+    for (int p = from + lane_k * STEP; p < last; p += LANES_K * STEP) {
+      STEP_OF_A as[TM];
+      LOAD_STEP_OF_A
+      PARTS_OF_STEP
+    }
   }
 
   FOR_ROWS(COPY_ROW)

@@ -25,16 +25,21 @@ struct Arguments {
   std::string input;
   std::string output;
   bool force = false;
+  bool header = false;
+  int digits = 0;
 };
 
 void run(const Arguments& arguments) {
   if (!arguments.force) require_no_input(arguments.output, "-o", std::array{arguments.input});
-  const NpyFile a(open_matrix(arguments.input));
+  if (arguments.header) require_csv(std::array{arguments.input});
+  if (arguments.digits > 0) require_text(arguments.output);
+  const NpyFile a(open_matrix(arguments.input, arguments.header));
+  if (!a.note().empty()) std::cerr << "glgemm transpose: note: " << visible(a.note()) << '\n';
   const std::int64_t rows = a.header().rows, columns = a.header().columns;
   NpyType type = a.header().type;
   if (type.beyond_numpy) npy_type(*type.beyond_numpy, arguments.output);
   type.big_endian = npy_type(Type::f32, {}).big_endian && type.bytes > 1;  // as it is read
-  MatrixOutput output(arguments.output);
+  MatrixOutput output(arguments.output, arguments.digits);
   // A's columns one after the other are the transpose's rows.
   std::vector<std::byte> elements(static_cast<std::size_t>(rows * columns * type.bytes));
   a.read_stored({0, 0, rows, columns}, elements.data(), Layout::column_major);
@@ -55,6 +60,8 @@ void add_transpose(CLI::App& app, int&) {
   add_option(*verb, "-o,--output", arguments->output, "FILE", "Where to write the transpose; a file that exists is replaced")
       ->required();
   verb->add_flag("--force", arguments->force, "Let the output replace the input");
+  verb->add_flag("--header", arguments->header, "Leave out the first line of a .csv file that is read: titles");
+  add_digits(*verb, arguments->digits);
   verb->callback([arguments] { run(*arguments); });
 }
 

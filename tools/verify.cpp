@@ -109,10 +109,12 @@ Matrix<double> as_sums(const HostProduct<double, double>& p, const Matrix<double
 }
 
 template <class T, class C>
-ProductCheck check_files(const FileProduct& product, const NpyFile& c, bool full, Precision precision, OutputFile* histogram) {
+ProductCheck check_files(const FileProduct& product, const NpyFile& c, bool full, Precision precision, int digits,
+                         OutputFile* histogram) {
   std::vector<std::string> notes;
   HostProduct<T, C> p = read_product<T, C>(product, notes);
   p.precision = precision;
+  p.digits = digits;
   Matrix<C> values = read_matrix<C>(c, notes);
   if constexpr (std::is_same_v<T, double> && std::is_same_v<C, double>)
     if (product.integers && c.header().type.kind == 'b') values = as_sums(p, values);
@@ -207,15 +209,18 @@ int verify(Arguments& arguments) {
   const Precision precision = parse_precision(arguments.precision);
   const std::array<std::string, 4> inputs{arguments.a, arguments.b, arguments.product, arguments.c};
   require_one_pipe(inputs);
+  if (arguments.header) require_csv(inputs);
+  if (arguments.digits > 0) require_text(arguments.product);
   if (!arguments.json.path().empty()) require_no_input(arguments.json.path(), "--json", inputs, "give another name");
   if (!arguments.histogram.empty()) {
     require_svg(arguments.histogram, "--error-histogram");
     require_no_input(arguments.histogram, "--error-histogram", inputs, "give another name");
   }
   FileProduct product(arguments);
-  NpyFile c(open_matrix(arguments.product), {.vector = true, .batch = product.items.has_value()});
+  NpyFile c(open_matrix(arguments.product, arguments.header), {.vector = true, .batch = product.items.has_value()});
   settle_types(product, arguments, c.header().type);
   match_c(product, arguments.product, c);
+  product.add_note(c);
   for (const std::string& note : product.notes) std::cerr << "glgemm verify: note: " << visible(note) << '\n';
   std::optional<OutputFile> histogram;
   arguments.json.open();
@@ -231,18 +236,22 @@ int verify(Arguments& arguments) {
   if (precision == Precision::reproducible && arguments.check == "probe")
     throw std::invalid_argument(
         "--precision reproducible compares the bits of all elements, and --check probe computes a sample");
+  if (arguments.digits > 0 && (is_integer(product.type()) || precision == Precision::reproducible))
+    throw std::invalid_argument(fmt::format("--digits: {} are compared exactly", is_integer(product.type())
+                                                                                     ? "products of integers"
+                                                                                     : "the bits of --precision reproducible"));
   const bool full = precision == Precision::reproducible || checks_all(arguments, work);
   const ProductCheck result = with_types(product, [&]<class T, class C>(T, C) {
-    return check_files<T, C>(product, c, full, precision, histogram ? &*histogram : nullptr);
+    return check_files<T, C>(product, c, full, precision, arguments.digits, histogram ? &*histogram : nullptr);
   });
 
   arguments.json.text() << product_text(arguments, arguments.product, product) << '\n';
   print_verdict(arguments.json.text(), result);
   if (const Format format = parse_matrix_path(arguments.product).format;
-      !result.passed && !is_integer(product.type()) && (format == Format::csv || format == Format::mtx))
+      !result.passed && arguments.digits == 0 && !is_integer(product.type()) && (format == Format::csv || format == Format::mtx))
     std::cerr << fmt::format(
         "glgemm verify: note: {} is text: elements that were printed with few digits are no more within the "
-        "bound; float32 needs 9 of them, float64 17\n",
+        "bound; float32 needs 9 of them, float64 17, and --digits says that there are fewer\n",
         quote(arguments.product));
   if (histogram) histogram->commit();
   arguments.json.write(json_text(to_json(result, arguments, product)));
@@ -269,12 +278,15 @@ void add_verify(CLI::App& app, int& status) {
   add_option_with_default(
       *verb, "--precision", arguments->precision, "fast|standard|extended|reproducible",
       "With which C was computed: extended, whose bound is smaller; reproducible, whose bits all of C must have");
+  add_digits(*verb, arguments->digits,
+             "How many significant digits C, a .csv or .mtx file, was printed with: each bound has half a unit of the last one "
+             "more (default: as many as it takes)");
   auto* histogram = add_error_histogram(*verb, arguments->histogram);
   auto* convolution = add_option(*verb, "--convolution", arguments->convolution, "PARAMETERS",
                                  "C is the convolution of the images A with the filters B, arrays of three to five dimensions: "
                                  "parameters as in stride=2,padding=1,layout=nchw; an empty text: none")
                           ->excludes(histogram);
-  for (const char* const option : {"--c", "--op-a", "--op-b", "--alpha", "--beta", "--batch"})
+  for (const char* const option : {"--c", "--op-a", "--op-b", "--alpha", "--beta", "--batch", "--header", "--digits"})
     convolution->excludes(verb->get_option(option));
   arguments->convolution_option = convolution;
   verb->callback([arguments, &status] { status = verify(*arguments); });

@@ -123,13 +123,6 @@ struct EngineOptions {
   std::optional<std::string> vendor_library{};
 };
 
-/// A program that gave a wrong result, see EngineOptions::self_check, or that the driver refused.
-struct StruckOff {
-  ProgramKey program;
-  std::string reason;    ///< of a refused one with the first line of the driver's log
-  bool refused = false;  ///< the driver did not compile or link it
-};
-
 /// Multiplies matrices in one context of OpenGL 4.3 or OpenGL ES 3.1, or newer.
 ///
 /// An engine belongs to the context that was current when it was made. Call its functions on a thread on which that context (and

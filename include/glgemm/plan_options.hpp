@@ -54,6 +54,16 @@ GLGEMM_EXPORT std::string source(const ProgramKey& key, ShadingLanguage language
 /// "tiled:tile=32 f16->f32 epilogue items": for people, and for labels in debuggers.
 GLGEMM_EXPORT std::string to_string(const ProgramKey& key);
 
+/// A program that gave a wrong result, see EngineOptions::self_check, or that the driver refused.
+struct StruckOff {
+  ProgramKey program{};
+  std::string reason{};  ///< of a refused one with the first line of the driver's log
+  bool refused = false;  ///< the driver did not compile or link it
+  /// What follows its name in a message.
+  const char* fault() const { return refused ? "is refused by the driver" : "failed its self-check"; }
+  friend bool operator==(const StruckOff&, const StruckOff&) = default;
+};
+
 /// What a tuner found to be the fastest way of a product on a device, see tuning.hpp.
 struct TunedChoice {
   Problem problem;
@@ -97,7 +107,7 @@ struct PlanOptions {
   bool untuned = false;
   /// Programs that must not run: an engine adds those that it has struck off, see Engine::struck_off. Where the program of a
   /// precision other than the standard one is struck off, ProgramKey::sealed takes its place.
-  std::vector<ProgramKey> struck_off{};
+  std::vector<StruckOff> struck_off{};
   /// For plans that share a workspace: B's panels go there if they and all else have room then, so that they stay where they are
   /// whatever the size of A's. By default they lie behind A's.
   std::optional<Window> panels_b{};

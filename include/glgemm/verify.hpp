@@ -56,6 +56,10 @@ struct Terms {
   /// Whether A, or B, holds what codes stand for. A kernel may scale the sum of a group then: K + 2 takes the place of K, but
   /// with Precision::reproducible, where no kernel does.
   bool quantized = false;
+  /// How many significant digits C was printed with before it was read as numbers; 0: as many as it takes. Each bound is wider by
+  /// what C lost by that, half a unit of the last digit, and once more as much, or half a unit of C's type if that is less, since
+  /// reading rounds too. Not for integers.
+  int digits = 0;
 };
 
 /// op(X): X itself, its transpose, or the transpose of its complex conjugate.
@@ -115,7 +119,9 @@ GLGEMM_VERIFY_EXPORT Check check_full(const Matrix<T>& a, const Matrix<T>& b, co
 ///    single wrong element in a row is never missed. Rows with several wrong ones are missed with probability 2^-280 at most for
 ///    floats, 2^-77 for doubles, and for integer types, where the row's errors are all multiples of 2^s, 2^-(7 (32 - s)).
 ///  - For others: in the reference's arithmetic within the bound, summed over the row, as an alarm for gross errors: it finds a
-///    wrong row or block, not always a wrong element, and passes over rows and columns that are not finite or could overflow.
+///    wrong row or block, not always a wrong element, and passes over rows and columns that are not finite, or overflow where they
+///    may. Columns are taken in up to eight groups of like sizes, each alone: what rounding may do to huge ones hides no error in
+///    others, unless they are huge in a few rows alone.
 /// A row that fails is then compared element by element, so that the place is known.
 /// @throws std::invalid_argument  the shapes disagree
 template <class T = float, class C = accumulator_t<T>>

@@ -59,7 +59,7 @@ constexpr auto table = std::to_array<DeviceTraits>({
     {{nvidia_turing, "nvidia-turing", "GeForce GTX 16, RTX 20, Tesla T4"}, 32, 32, 255, 128, 2, 0.09, 0.03, 46},
     {{nvidia_ampere, "nvidia-ampere", "GeForce RTX 30, RTX A2000 to A6000, A10, A100"}, 32, 32, 255, 128, 1, 0.04, 0.016, 46},
     {{nvidia_ada, "nvidia-ada", "GeForce RTX 40, RTX Ada, L4, L40"}, 32, 32, 255, 128, 1, 0.025, 0.016, 76},
-    {{nvidia_hopper, "nvidia-hopper", "H100, H200"}, 32, 32, 255, 128, 1, 0.1, 0.5, 132},
+    {{nvidia_hopper, "nvidia-hopper", "H100, H200"}, 32, 32, 255, 128, 1, 0.13, 0.5, 132},
     {{nvidia_blackwell, "nvidia-blackwell", "GeForce RTX 50, RTX PRO, B200"}, 32, 32, 255, 128, 1, 0.035, 0.016, 84},
     {{intel_gen7, "intel-gen7", "HD Graphics 4000, Iris 5000 (Haswell)"}, 8, 32, 128, 64, 1, 0.12, 0.25, 2},
     {{intel_gen8, "intel-gen8", "HD Graphics 5000, Iris 6000 (Broadwell)"}, 8, 32, 128, 64, 1, 0.12, 0.25, 3},

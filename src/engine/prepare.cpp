@@ -150,7 +150,7 @@ PlanOptions with_own(const Engine::State& state, const PlanOptions& options) {
   if (result.limits && result.limits->vendor == VendorLibrary::ready) result.limits->vendor = state.limits.vendor;
   if (result.tuning.empty() && !result.untuned) result.tuning = state.tuning;
   for (const StruckOff& each : state.struck_off)
-    if (!each.refused || !options.kernel) result.struck_off.push_back(each.program);  // who names a kernel gets the driver's log
+    if (!each.refused || !options.kernel) result.struck_off.push_back(each);  // who names a kernel gets the driver's log
   return result;
 }
 

@@ -191,10 +191,8 @@ gl::Program& Engine::State::ready_program(const ProgramKey& key) {
 void Engine::State::strike_off(StruckOff wrong) {
   prepared.clear();
   convolutions.clear();
-  if (std::any_of(struck_off.begin(), struck_off.end(), [&](const StruckOff& each) { return each.program == wrong.program; }))
-    return;
-  log(fmt::format("{} {}: {}", to_string(wrong.program), wrong.refused ? "is struck off" : "failed its self-check",
-                  wrong.reason));
+  if (std::erase_if(struck_off, [&](const StruckOff& each) { return each.program == wrong.program; }) == 0)
+    log(fmt::format("{} {}: {}", to_string(wrong.program), wrong.fault(), wrong.reason));
   struck_off.push_back(std::move(wrong));
 }
 

@@ -130,7 +130,7 @@ struct GLGEMM_HIDDEN Engine::State {
   /// The program; compiles it if that was not done before.
   /// @throws RefusedProgram  the driver does not compile or link it
   gl::Program& program(const ProgramKey& key);
-  /// Has no plan of the planner's choice take the program again, and tells the log.
+  /// Has no plan of the planner's choice take the program again, and tells the log. It is the last of `struck_off` then.
   void strike_off(StruckOff wrong);
   /// The speed of a program that program() has returned.
   Rate& rate(const ProgramKey& key) { return programs.at(key).rate; }

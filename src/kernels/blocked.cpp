@@ -17,6 +17,7 @@ struct Blocked {
   int double_buffer = 0;
   int panels = 0;
   int images = 2;
+  int turn = 0;
 };
 constexpr Parameter<Blocked> list[] = {
     {"block_m", "BM", &Blocked::block_m, powers_of_two(16, 256), "rows of C for each workgroup"},
@@ -31,7 +32,9 @@ constexpr Parameter<Blocked> list[] = {
     {"panels", "PANELS", &Blocked::panels, any_panels, panels_meaning},
     {"images", "IMAGES", &Blocked::images, integers(0, 2),
      "A and B, read 16 bytes at a time: 0: from storage buffers; 1: as images; 2: as images where the driver splits loads from "
-     "storage buffers and A has a MiB or more"}};
+     "storage buffers and A has a MiB or more"},
+    {"turn", "TURN", &Blocked::turn, flag,
+     "elements along k, read 16 bytes at a time, come into vectors across it: 1: turned in registers; 0: stored one by one"}};
 
 int invocations(const Blocked& k) {
   return k.tile_m > 0 && k.tile_n > 0 ? (k.block_m / k.tile_m) * (k.block_n / k.tile_n) : 0;
@@ -90,21 +93,33 @@ bool decodes_codes(const Problem& problem) {
   return its && !reads_codes_by_vector(its);
 }
 
+/// Whether the elements of an operand that lie beside each other are of one row of op(A), or of one column of op(B).
+bool runs_along_k(const Problem& problem, Role role) {
+  return (role == Role::a) == (strides(problem, role).column == 1);
+}
+
+/// Whether vectors of an operand along k are turned in registers, where it is read by vectors: four of 16 bytes at least.
+bool turns(const Blocked& k, const Problem& problem, Role role) {
+  return k.panels == 0 && k.turn != 0 && runs_along_k(problem, role);
+}
+
 /// The registers that an invocation needs, counted as in Fit.
 std::int64_t fitting_registers(const Blocked& k, const Problem& problem, bool pairs, const Fit& fit) {
   constexpr std::int64_t complex = 16;  // for the parts of a product
   const Type type = sum_type(problem);
   const std::int64_t words = element_bytes(type) / 4;
-  const std::int64_t loads = (k.block_m + k.block_n) * k.block_k * words / invocations(k);
+  std::int64_t loads = 0;
+  for (const auto& [role, block] : {std::pair{Role::a, k.block_m}, std::pair{Role::b, k.block_n}})
+    loads += std::max<std::int64_t>(block * k.block_k * words / invocations(k), turns(k, problem, role) ? 16 : 0);
   const std::int64_t sums = k.tile_m * k.tile_n * words * (pairs ? 2 : 1);
   return sums + loads + (is_complex(type) ? complex : 0) + (pairs ? fit.pairs : 0) + (is_integer(type) ? fit.integers : 0) +
          (k.panels == 0 ? std::max(decodes(problem) ? fit.narrow : 0, has_offsets(problem) ? fit.offsets : 0) : 0) +
          (k.panels == 0 && decodes_codes(problem) ? fit.codes : 0);
 }
 
-/// Gives the kernel the largest block_k that fits; false if none does.
+/// Gives the kernel the largest block_k that fits, from its own on, or with many sums from that of the class; false if none does.
 bool make_fit(Blocked& k, const Problem& problem, bool pairs, const Fit& fit) {
-  k.block_k = k.tile_m * k.tile_n >= 32 ? fit.large_block_k : 16;
+  if (k.tile_m * k.tile_n >= 32 && k.block_k > 8) k.block_k = fit.large_block_k;
   while (k.block_k > 8 && fitting_registers(k, problem, pairs, fit) > fit.registers) k.block_k /= 2;
   return k.block_k > 0 && fitting_registers(k, problem, pairs, fit) <= fit.registers;
 }
@@ -118,11 +133,6 @@ double decoding(const ElementFormat& format, DeviceClass device) {
   if (!unpacks_halves(format)) return 1;
   const bool moves = is_between(device, DeviceClass::adreno_5xx, DeviceClass::adreno_8xx);
   return element_bytes(format.type) == 1 || moves ? 8 : 1;
-}
-
-/// Whether the elements of an operand that lie beside each other are of one row of op(A), or of one column of op(B).
-bool runs_along_k(const Problem& problem, Role role) {
-  return (role == Role::a) == (strides(problem, role).column == 1);
 }
 
 constexpr About about{.name = "blocked",
@@ -230,8 +240,8 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
         by_vector ? terms.vector + terms.per_vector * decode * terms.multiply_add : terms.per_vector * price.storage_load;
     // Of what was stored by elements, the compiler for Apple's GPUs loads each element by itself.
     const auto shared_loads = [&](Role role, int tile) {
-      const bool by_elements =
-          b.panels == 0 && by_vector && runs_along_k(problem, role) && limits.device_class == DeviceClass::apple_m1;
+      const bool by_elements = b.panels == 0 && by_vector && runs_along_k(problem, role) && !turns(b, problem, role) &&
+                               limits.device_class == DeviceClass::apple_m1;
       return by_elements ? tile : tile / terms.per_vector;
     };
     return {.step = elements * terms.multiply_add +
@@ -239,7 +249,9 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
                     loads * (load + price.shared_vector) + (2 - b.double_buffer) * price.barrier / b.block_k,
             .elements = elements,
             .finish = price.finish,
-            .written_out = elements * b.step_k};
+            .written_out = elements * b.step_k,
+            .waits = 1.0 / b.block_k,
+            .shared_waits = 1};
   }
   std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision precision) const override {
     std::vector<Kernel> result;
@@ -248,13 +260,18 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
     // Products of many instructions. Intel's compiler mixes those of several that are written out, and spills.
     const bool has_long_products =
         precision == Precision::extended || (precision == Precision::reproducible && is_complex(sum_type(problem)));
+    const bool nvidia = is_between(limits.device_class, DeviceClass::nvidia_kepler, DeviceClass::nvidia_blackwell);
     for (const int panels : {0, 1}) {
       bool has_largest = false;
-      for (Blocked k : {Blocked{128, 128, 16, 16, 8, 16, 0, 0, 0}, Blocked{128, 128, 16, 8, 8, 16, 0, 0, 0},
-                        Blocked{64, 128, 16, 4, 8, 16, 0, 0, 0}, Blocked{64, 64, 16, 4, 8, 16, 1, 0, 0},
-                        Blocked{64, 64, 16, 4, 4, 16, 1, 0, 0}, Blocked{32, 32, 16, 4, 4, 16, 1, 0, 0}}) {
-        // Of the largest blocks the largest tile alone: it has the fewest other instructions beside its products.
+      for (Blocked k :
+           {Blocked{128, 128, 16, 16, 8, 16, 0}, Blocked{128, 128, 16, 8, 8, 16, 0}, Blocked{64, 128, 8, 8, 8, 8, 0},
+            Blocked{64, 128, 16, 4, 8, 16, 0}, Blocked{64, 64, 16, 4, 8}, Blocked{64, 64, 16, 4, 4}, Blocked{32, 64, 16, 4, 8},
+            Blocked{32, 64, 32, 4, 4}, Blocked{32, 32, 16, 4, 4}, Blocked{32, 32, 32, 4, 4}}) {
+        if (k.block_m == 64 && k.tile_m == 8 && !nvidia) continue;  // measured there alone
         k.panels = panels;
+        if (nvidia) k.pad = panels == 0 ? 1 : 0;
+        k.turn = panels == 0 && limits.device_class == DeviceClass::apple_m1 ? 1 : 0;
+        // Of the largest blocks the largest tile alone: it has the fewest other instructions beside its products.
         if ((k.block_m == 128 && has_largest) || !make_fit(k, problem, precision == Precision::extended, fit)) continue;
         has_largest = has_largest || k.block_m == 128;
         k.step_k = fit.turns > 1 && has_long_products ? 1 : std::min(16, k.block_k / fit.turns);
@@ -278,7 +295,8 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
               for (const int twice : {0, 1})
                 for (const int panels : {0, 1})
                   for (const int images : panels == 0 ? ways : std::vector{2})
-                    result.push_back(make({m, n, k, tm, tn, step, pad, twice, panels, images}));
+                    for (const int turn : panels == 0 ? std::vector{0, 1} : std::vector{0})
+                      result.push_back(make({m, n, k, tm, tn, step, pad, twice, panels, images, turn}));
     return result;
   }
 };

@@ -131,6 +131,8 @@ class ProductFamily : public Family {
   /// kernels that have panels.
   virtual std::int64_t panel_width(const Kernel&, Role, Type) const { return 0; }
   VectorOperands vector_operands() const { return about().vector_operands; }
+  /// Whether this kernel makes use of what About::knows_b_along_k says.
+  virtual bool takes_b_along_k(const Kernel&, const Problem&) const { return about().knows_b_along_k; }
   /// Whether the kernel reads those operands 16 bytes at a time in pieces of m x n x k; `lies_well` helps.
   virtual bool reads_vectors(const Kernel&, const Problem&, std::int64_t /*m*/, std::int64_t /*n*/, std::int64_t /*k*/) const {
     return false;

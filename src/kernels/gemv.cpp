@@ -1,4 +1,5 @@
 // gemv.comp: for a C of few columns (or few rows: the transposed product is run then). Reads A once.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -17,6 +18,7 @@ struct Gemv {
   int panels = 0;
   int broadcast = 1;
   int chunks = 1;
+  int shared_b = 0;
 };
 constexpr Parameter<Gemv> list[] = {
     {"tile_m", "TM", &Gemv::tile_m, powers_of_two(1, 8), "rows of C for each invocation"},
@@ -28,7 +30,9 @@ constexpr Parameter<Gemv> list[] = {
     {"broadcast", "BROADCAST", &Gemv::broadcast, powers_of_two(1, 16),
      "with codes, invocations of a subgroup that share their reads of B; more than 1 for CPU drivers"},
     {"chunks", "CHUNKS", &Gemv::chunks, flag,
-     "1: A is read 16 bytes along k, or a chunk of codes, at a time; 0: one by one, in fewer registers"}};
+     "1: A is read 16 bytes along k, or a chunk of codes, at a time; 0: one by one, in fewer registers"},
+    {"shared_b", "SHARED_B", &Gemv::shared_b, flag,
+     "1: the workgroup brings rows of B to shared memory; 0: each invocation reads what it needs"}};
 
 /// What A is as the product runs, which may be B now.
 const ElementFormat& wide_format(const Problem& problem) {
@@ -77,6 +81,30 @@ bool takes_chunks(const Problem& problem, const Limits& limits) {
   return codes < 256 || storage_bytes(its, codes) % 4 == 0;
 }
 
+bool is_nvidia(const Limits& limits) {
+  return is_between(limits.device_class, DeviceClass::nvidia_kepler, DeviceClass::nvidia_blackwell);
+}
+
+/// Vectors that a workgroup brings to shared memory at a time, as shared_columns.glsl has it.
+int shared_vectors(const Gemv& kernel) {
+  return (kernel.workgroup > 128 ? 4 : 8) * kernel.workgroup;
+}
+
+/// The kernel with what it needs of B brought to shared memory, if that is of use: invocations along k, each with 16 bytes or a
+/// chunk of its own, would read one element here and one there. No more of them take turns along k than there is room for.
+Gemv shared(Gemv kernel, const Problem& problem, const Limits& limits, int workgroup) {
+  const Quantization& its = wide_format(problem).quantization;
+  const bool of_use =
+      its ? kernel.chunks == 1 && (kernel.tile_n > 1 || is_nvidia(limits)) : lies_along_k(problem) && kernel.tile_n > 1;
+  if (kernel.lanes_k < 8 || !of_use || shares_through_memory(limits)) return kernel;
+  kernel.shared_b = 1;
+  kernel.workgroup = workgroup;
+  const auto bytes = static_cast<int>(element_bytes(sum_type(problem)));
+  const int turn = !its ? static_cast<int>(16 / element_bytes(wide_type(problem))) : block_codes(its) >= 256 ? 64 : 32;
+  kernel.lanes_k = std::min(kernel.lanes_k, shared_vectors(kernel) * (16 / bytes) / kernel.tile_n / turn);
+  return kernel;
+}
+
 /// What a GPU is offered where C has `few` columns: for a few lanes many rows' sums would cost the others' time.
 Gemv on_gpu(const Problem& problem, const Limits& limits, int few, int lanes) {
   if (emulates_doubles(sum_type(problem), limits)) return {1, 1, lanes, 128, 0};
@@ -110,7 +138,7 @@ Gemv on_gpu(const Problem& problem, const Limits& limits, int few, int lanes) {
     return {.tile_m = rows, .tile_n = columns, .lanes_k = lanes, .workgroup = invocations, .chunks = chunks};
   }
   const int columns = std::min(few, max_step_of_b(problem, limits) / step);
-  int rows = lanes == 1 ? 1 : few > 4 ? 2 : 4;
+  int rows = lanes == 1 ? 1 : few > 4 || is_nvidia(limits) ? 2 : 4;
   // Haswell's compiler spills where those for later GPUs with as many registers do not.
   const int registers = limits.device_class == DeviceClass::intel_gen7 ? 80 : traits(limits).max_registers;
   while (rows > 1 && rows * columns * words * 3 > registers) rows /= 2;
@@ -126,6 +154,8 @@ constexpr About about{.name = "gemv",
 class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
   std::string conflict(const Gemv& k) const override {
     if (k.lanes_k > k.workgroup) return fmt::format("gemv: lanes_k={} is more than workgroup={}", k.lanes_k, k.workgroup);
+    if (k.shared_b == 1 && (k.panels != 0 || k.broadcast > 1))
+      return fmt::format("gemv: shared_b={} is 0 with panels={} and broadcast={}", k.shared_b, k.panels, k.broadcast);
     if (k.broadcast == 1 || (k.lanes_k == 1 && k.panels == 0 && k.broadcast <= k.workgroup)) return {};
     return fmt::format("gemv: broadcast={} is 1 with lanes_k={}, workgroup={} and panels={}", k.broadcast, k.lanes_k, k.workgroup,
                        k.panels);
@@ -143,22 +173,29 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
   }
   std::int64_t shared_bytes(const Kernel& kernel, Type type) const override {
     const Gemv k = read(kernel);
-    return element_bytes(accumulator(type)) * k.workgroup * k.tile_m * k.tile_n;
+    const int vectors = shared_vectors(k);
+    return element_bytes(accumulator(type)) * k.workgroup * k.tile_m * k.tile_n +
+           (k.shared_b == 1 ? 16 * (vectors + vectors / 8 + vectors / 64 + vectors / 512) : 0);
   }
 
   std::int64_t panel_width(const Kernel& kernel, Role role, Type type) const override {
     return role == Role::a ? 0 : round_up(read(kernel).tile_n, 16 / element_bytes(accumulator(type)));
   }
   bool reads_vectors(const Kernel& kernel, const Problem& problem, std::int64_t, std::int64_t, std::int64_t k) const override {
-    // Of codes 4 chunks are written out then. Where registers are few, kernels have few rows, and compilers spill at so much
-    // text.
+    // Of blocks of 32 codes 4 chunks are written out then. Where registers are few, kernels have few rows, and compilers spill at
+    // so much text. Of shared columns there would have to be as many more.
     const Gemv g = read(kernel);
     if (problem.a.format.quantization)
-      return decodes_chunks(problem, g) && g.tile_m >= 4 && lies_in_vectors_along_k(problem, Role::a, k);
+      return decodes_chunks(problem, g) && (g.shared_b == 1 ? block_codes(problem.a.format.quantization) != 32 : g.tile_m >= 4) &&
+             lies_in_vectors_along_k(problem, Role::a, k);
     return g.chunks == 1 && strides(problem, Role::a).column == 1 && lies_well(problem, Role::a, k, problem.k);
   }
   bool reads_vectors_as_image(const Kernel&, const Problem& problem, const Limits& limits, std::int64_t a_bytes) const override {
     return (limits.cpu || (limits.splits_storage_loads && problem.a.format.quantization)) && a_bytes >= min_image_bytes;
+  }
+  bool takes_b_along_k(const Kernel& kernel, const Problem& problem) const override {
+    const Gemv g = read(kernel);
+    return g.shared_b == 0 || (problem.a.format.quantization && g.tile_n == 1);
   }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
     const Gemv k = read(kernel);
@@ -190,13 +227,35 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
         (by_vector ? (as_image ? price.image_vector : price.storage_vector) / terms.per_vector : price.storage_load) *
         (limits.cpu ? waiting_for_lines(problem, g) : 1 / std::min(1.0, together));
     const bool quads = as_image && g.panels == 0 && lies_in_vectors_along_k(problem, Role::b, problem.k);
-    const double load_b = quads           ? g.tile_n * price.image_vector / terms.per_vector
-                          : g.panels == 0 ? g.tile_n * price.storage_load
-                                          : std::ceil(g.tile_n / terms.per_vector) * terms.vector;
+    const double turn = by_vector ? 16 / bytes_of_element(problem.a.format) : 1;
+    const double load_b =
+        quads ? g.tile_n * price.image_vector / terms.per_vector : load_of_b(problem, g, limits, terms, contiguous ? turn : 0);
     return {.step = (g.tile_m * load_a + load_b + elements * terms.multiply_add * 1.3) / g.lanes_k,
             .elements = elements,
             .finish = price.finish,
-            .written_out = elements * 4};
+            .written_out = elements * 4,
+            .waits = waits(g, terms, 4)};
+  }
+  /// What an invocation's columns of B take for each step along k, where those that share a row lie `turn` steps apart.
+  static double load_of_b(const Problem& problem, const Gemv& g, const Limits& limits, const CostTerms& terms, double turn) {
+    const Prices& price = terms.price;
+    const double vectors = std::ceil(g.tile_n / terms.per_vector);
+    if (g.panels != 0) return vectors * terms.vector;
+    // The workgroup loads each element once, for all of its rows, and stores it.
+    if (g.shared_b == 1)
+      return g.tile_n * (price.storage_load + price.shared_load) * g.lanes_k / g.workgroup +
+             g.tile_n / terms.per_vector * price.shared_vector;
+    if (limits.cpu) return g.tile_n * price.storage_load;
+    // A GPU takes about a clock for each line of its cache that a load touches, in which a unit does several multiply-adds.
+    const double bytes = turn * static_cast<double>(strides(problem, Role::b).row) * bytes_of_element(problem.b.format);
+    const double lanes = std::min<double>(price.lanes, g.lanes_k), lines = std::clamp(lanes * bytes / 128, 1.0, lanes);
+    return g.tile_n * std::max(price.storage_load, lines * 2 * price.multiply_add);
+  }
+  /// How often a step along k waits for loads: once for each two rows of what an invocation takes in a turn (measured on an
+  /// H200), and for the columns that are brought.
+  static double waits(const Gemv& g, const CostTerms& terms, double turn) {
+    return std::max(1.0, g.tile_m / 2.0) / turn / g.lanes_k +
+           (g.shared_b == 1 ? g.tile_n / (terms.per_vector * shared_vectors(g)) : 0);
   }
   /// On a CPU: how much longer reads of A take where a line of its cache is read by an invocation alone, in four turns. Lines
   /// that lie a multiple of 4 KiB apart displace each other meanwhile.
@@ -215,10 +274,9 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     const double vector = as_image ? price.image_vector : price.storage_vector;
     // Drivers that compute on the CPU read a vector that is not known to be whole by words.
     const double load_a = (limits.cpu && !as_image ? 4 * price.storage_load : vector) * bytes / 16;
-    const bool quads = g.panels == 0 && lies_in_vectors_along_k(problem, Role::b, problem.k);
-    const double load_b = quads           ? g.tile_n * vector / 4 / g.broadcast
-                          : g.panels == 0 ? g.tile_n * price.storage_load
-                                          : std::ceil(g.tile_n / terms.per_vector) * terms.vector;
+    const bool quads = g.panels == 0 && g.shared_b == 0 && lies_in_vectors_along_k(problem, Role::b, problem.k);
+    const double load_b =
+        quads ? g.tile_n * vector / 4 / g.broadcast : load_of_b(problem, g, limits, terms, static_cast<double>(codes_step));
     // A code becomes a number by three instructions or so. Lanes beyond the last turn along k idle.
     const double turn = static_cast<double>(codes_step) * g.lanes_k, k = static_cast<double>(problem.k);
     const double idle = g.lanes_k == 1 ? 1 : std::ceil(k / turn) * turn / std::max(1.0, k);
@@ -229,7 +287,8 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
                     idle / g.lanes_k,
             .elements = elements,
             .finish = price.finish,
-            .written_out = elements * (limits.cpu ? 4 * 32 : 4)};
+            .written_out = elements * (limits.cpu ? 4 * 32 : 4),
+            .waits = waits(g, terms, 32)};
   }
   std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision) const override {
     const auto few =
@@ -251,9 +310,22 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
       if (is_between(limits.device_class, DeviceClass::adreno_5xx, DeviceClass::adreno_6xx) &&
           block_codes(wide_format(problem).quantization) >= 256 && !reads_other_by_vector(problem))
         return result;
-      for (const int lanes : {1, 4, 32}) result.push_back(make(on_gpu(problem, limits, few, lanes)));
-      // Rows of few chunks.
-      if (wide_format(problem).quantization) result.push_back(make(on_gpu(problem, limits, few, 16)));
+      // To hide how long loads take, an H200 wants 20 subgroups or so on each compute unit, which is to have two workgroups: more
+      // than two rows only where there are as many even so. The more rows a workgroup has, the less it takes to bring columns for
+      // them.
+      const bool has_room = limits.shared_bytes >= 40 * 1024 && limits.workgroup_invocations >= 256;
+      const std::int64_t rows_of_c = std::max(problem.m, problem.n) * problem.batch;
+      for (const int lanes : {1, 4, 16, 32, 64})
+        for (const int rows : {8, 4, 2})
+          for (const int workgroup : {roomy_invocations(limits), has_room ? 256 : roomy_invocations(limits)}) {
+            const bool fills = rows_of_c / rows * lanes / 32 >= 10 * limits.concurrent_groups;
+            const bool whole = lanes != 16 || few > 1 || problem.k < 32 * codes_step;  // subgroups, but for rows of few chunks
+            if (is_nvidia(limits) ? (rows > 2 && !fills) || !whole : rows < 8 || lanes > 32) continue;
+            Gemv kernel = on_gpu(problem, limits, few, lanes);
+            kernel.tile_m = std::min(kernel.tile_m, rows);
+            const Kernel made = make(shared(kernel, problem, limits, workgroup));
+            if (std::ranges::find(result, made) == result.end()) result.push_back(made);
+          }
     }
     return result;
   }
@@ -278,7 +350,10 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
               if (wide_format(problem).quantization &&
                   (lanes * 32 > problem.k || (panels == 1 && reads_other_by_vector(problem))))
                 continue;
-              result.push_back(make({m, n, lanes, 128, panels}));
+              const Gemv kernel{m, n, lanes, 128, panels};
+              result.push_back(make(kernel));
+              if (const Gemv with = shared(kernel, problem, limits, 128); panels == 0 && with.shared_b == 1)
+                result.push_back(make(with));
               if (shares_through_memory(limits) && (wide_format(problem).quantization || lies_along_k(problem)))
                 result.push_back(make({m, n, lanes, 128, panels, 1, 0}));
             }

@@ -1,12 +1,21 @@
 // What the parts of a kernel's inner loop cost.
 //
 // Every kernel is counted in one unit: the time that one step along k takes a group of invocations that run in step (a CPU's
-// vector of 8, a GPU's of 32). It is the sum of the loads, multiply-adds and barriers of its inner loop. The CPU's prices are
-// nanoseconds measured on llvmpipe (two cores at about 2.6 GHz, Mesa 22.3.6), where a load from a storage buffer is a loop over
-// the invocations and one from an image is not. The GPU's prices are rough ones. They are for a device that reads, in the time of
-// a multiply-add, a byte of shared memory and a twentieth of a byte of its memory; other classes of devices scale them. The model
-// decides where nothing was tuned. Only ratios matter, apart from the costs of dispatches and compilation, which decide small
-// products.
+// vector of 8, a GPU's of 32). It is the sum of the loads, multiply-adds and barriers of its inner loop. Prices are nanoseconds.
+//
+// CPU      measured on llvmpipe (two cores at about 2.6 GHz, Mesa 22.3.6), where a load from a storage buffer is a loop over the
+//          invocations and one from an image is not.
+// NVIDIA   fitted to 324 products on an H200 (tests/data/h200.csv; NVIDIA's driver 580.159.04), for a compute unit that has
+// enough
+//          groups. Other NVIDIA GPUs take the same, scaled by what their units read from shared memory, and by what the device
+//          reads from its memory, while they multiply. A program takes 20 ms to compile there and each multiply-add of it 0.2 ms
+//          more; that counts as a hundredth, since programs are kept on the disk.
+// Others   rough ones, for a device that reads, in the time of a multiply-add, a byte of shared memory and a twentieth of a byte
+// of its
+//          memory; classes of devices scale them.
+//
+// The model decides where nothing was tuned. Only ratios matter, apart from the costs of dispatches and compilation, which decide
+// small products.
 #pragma once
 
 #include <algorithm>
@@ -30,19 +39,32 @@ struct Prices {
   double group;                          ///< a workgroup
   double dispatch;                       ///< a dispatch
   double compile, compile_multiply_add;  ///< a program, and each multiply-add that is written out in it
+  double start = 0;                      ///< a product, besides its first dispatch
+  double load_latency = 0;               ///< until a load from memory, and a barrier behind it, is done where nothing else runs
+  double shared_latency = 0;             ///< the same of one from shared memory
+  double memory = 0;                     ///< a byte from the device's memory, for one compute unit
+  double groups = 1;                     ///< what Limits::concurrent_groups counts for one compute unit
+  double alone = 1;                      ///< how many times as long a group in step takes that a compute unit has no other of
 };
 
 inline constexpr Prices cpu_prices{8, 0.4, 12, 26, 7, 14, 30, 100, 60, 150, 9000, 4e7, 4e5};
+inline constexpr Prices nvidia_prices{32,   0.126, 1.18, 4.47, 4.47, 0.4, 0.35, 0.9, 15.6, 100,
+                                      3100, 2e5,   2e3,  3600, 150,  2.4, 0,    2,   2};
 inline constexpr Prices gpu_prices{32, 0.25, 6, 8, 8, 1, 2, 20, 20, 300, 5000, 1e8, 4e5};
 
 /// The prices of a device, by its class.
 inline Prices prices(const Limits& limits) {
   if (limits.cpu) return cpu_prices;
   const DeviceTraits& device = traits(limits);
-  // Caches give a part of what memory cannot, so that memory's rate counts within limits.
-  const double memory = std::clamp(0.05 / device.memory_bytes, 0.5, 2.0);
-  Prices result = gpu_prices;
-  for (double* const price : {&result.storage_load, &result.storage_vector, &result.image_vector}) *price *= memory;
+  const bool nvidia = is_between(limits.device_class, DeviceClass::nvidia_kepler, DeviceClass::nvidia_blackwell);
+  Prices result = nvidia ? nvidia_prices : gpu_prices;
+  if (nvidia) {
+    result.memory = result.multiply_add / result.lanes / device.memory_bytes;
+  } else {
+    // Caches give a part of what memory cannot, so that memory's rate counts within limits.
+    const double memory = std::clamp(0.05 / device.memory_bytes, 0.5, 2.0);
+    for (double* const price : {&result.storage_load, &result.storage_vector, &result.image_vector}) *price *= memory;
+  }
   for (double* const price : {&result.shared_load, &result.shared_vector}) *price /= device.shared_bytes;
   return result;
 }
@@ -70,10 +92,12 @@ struct CostTerms {
 
 /// What a kernel takes, for a group of invocations that run in step.
 struct Cost {
-  double step;         ///< one step along k
-  double elements;     ///< elements of C of an invocation
-  double finish;       ///< ending one of them
-  double written_out;  ///< multiply-adds that the program has written out, which compilers pay for
+  double step;              ///< one step along k
+  double elements;          ///< elements of C of an invocation
+  double finish;            ///< ending one of them
+  double written_out;       ///< multiply-adds that the program has written out, which compilers pay for
+  double waits = 0.25;      ///< how often a step along k waits for loads from memory, which are side by side
+  double shared_waits = 0;  ///< and from shared memory
 };
 
 }  // namespace glgemm::kernels

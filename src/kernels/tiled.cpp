@@ -54,7 +54,9 @@ class TiledFamily final : public FamilyOf<ProductFamily, about, list> {
     return {.step = 2 * price.shared_load + terms.multiply_add + (2 * price.storage_load + 2 * price.barrier) / read(kernel).tile,
             .elements = 1,
             .finish = price.finish,
-            .written_out = 1};
+            .written_out = 1,
+            .waits = 1.0 / read(kernel).tile,
+            .shared_waits = 1};
   }
   std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision) const override {
     if (emulates_doubles(sum_type(problem), limits)) return {make({16})};
@@ -62,7 +64,9 @@ class TiledFamily final : public FamilyOf<ProductFamily, about, list> {
     if (!limits.cpu && sum_type(problem) == Type::c128 && traits(limits).max_registers <= 128) return {make({16})};
     // The compilers for Adreno up to 6xx keep a few numbers of 1024 invocations in memory.
     if (is_between(limits.device_class, DeviceClass::adreno_5xx, DeviceClass::adreno_6xx)) return {make({16})};
-    return {make({limits.workgroup_invocations >= 1024 ? 32 : 8})};
+    if (limits.workgroup_invocations < 1024) return {make({8})};
+    if (limits.cpu) return {make({32})};
+    return {make({32}), make({16})};
   }
   std::vector<Kernel> space(const Problem&, const Limits&) const override { return {make({8}), make({16}), make({32})}; }
 };

@@ -26,20 +26,24 @@ namespace {
 using By = Explanation::By;
 using PassedOver = Explanation::PassedOver;
 
-/// The parts of k that keep the device busy and each within a loop's limit.
-std::int64_t parts_for(const Problem& problem, const Kernel& kernel, const Limits& limits, std::int64_t asked) {
+/// The parts that k may be in: those that a loop's limit needs, and those that keep the device busy where they are more.
+struct Parts {
+  std::int64_t least = 1;
+  std::int64_t most = 1;
+};
+Parts parts_for(const Problem& problem, const Kernel& kernel, const Limits& limits, std::int64_t asked) {
   const kernels::ProductFamily& family = kernels::product_family(kernel);
-  if (!family.can_split() || problem.k == 0) return 1;
+  if (!family.can_split() || problem.k == 0) return {};
   const std::int64_t step = family.k_step(kernel);
-  if (asked > 0) return std::min(asked, ceil_div(problem.k, step));
+  if (asked > 0) return {std::min(asked, ceil_div(problem.k, step)), 1};
   const Block block = block_of(kernel);
   const std::int64_t groups =
       saturating_product({ceil_div(problem.m, block.rows), ceil_div(problem.n, block.columns), problem.batch});
-  const std::int64_t min_k = 512;  // a shorter part saves less than its reduction costs
+  const std::int64_t min_k = limits.cpu ? 512 : 256;  // a shorter part saves less than its reduction costs
   const std::int64_t wanted = std::min(2 * limits.concurrent_groups / std::max<std::int64_t>(1, groups), problem.k / min_k);
   const std::int64_t needed =
       groups <= 16 * limits.concurrent_groups ? ceil_div(problem.k, kernels::max_k(kernel, limits.loop_iterations)) : 1;
-  return std::clamp<std::int64_t>(std::max(wanted, needed), 1, 1024);
+  return {std::clamp<std::int64_t>(needed, 1, 1024), std::clamp<std::int64_t>(wanted, 1, 1024)};
 }
 
 /// What a plan for that precision has. Integers are exact in any order, and OpenGL itself computes in none narrower than f32.
@@ -94,6 +98,10 @@ struct Choice {
   std::int64_t parts = 1;
   double seconds = 0;
 };
+
+bool is_faster(const Choice& x, const Choice& y) {
+  return x.seconds < y.seconds;
+}
 
 /// Which kernels may run a problem, in the order in which they are tried.
 class Chooser {
@@ -173,8 +181,7 @@ void Chooser::collect() {
     consider(tuned->kernel, By::tuning, options_.split_k != 0 ? options_.split_k : tuned->split_k);
   const auto tuned_choices = static_cast<std::ptrdiff_t>(choices_.size());
   for (const Kernel& kernel : kernels::candidates(problem_, limits_, precision_)) consider(kernel, By::model, options_.split_k);
-  std::stable_sort(choices_.begin() + tuned_choices, choices_.end(),
-                   [](const Choice& x, const Choice& y) { return x.seconds < y.seconds; });
+  std::stable_sort(choices_.begin() + tuned_choices, choices_.end(), is_faster);
 }
 
 std::string Chooser::why_cannot(const Kernel& kernel) const {
@@ -195,28 +202,30 @@ void Chooser::consider(const Kernel& kernel, By by, std::int64_t split_k) {
   const bool turns = kernels::product_family(kernel).runs_transposed(problem_);
   Choice choice{.kernel = kernel, .by = by, .transposed = options_.transposed.value_or(turns)};
   const Problem as_run = choice.transposed ? transposed(problem_) : problem_;
-  choice.parts = parts_for(as_run, kernel, limits_, split_k);
-  if (precision_ != Precision::standard) choice.parts = parts_in_blocks(as_run, choice.parts);
-  const auto add = [&](std::int64_t parts) {
-    choice.parts = parts;
+  const Parts parts = parts_for(as_run, kernel, limits_, split_k);
+  std::vector<Choice> cuts;
+  const auto add = [&](std::int64_t of_k) {
+    choice.parts = precision_ == Precision::standard ? of_k : parts_in_blocks(as_run, of_k);
     choice.seconds = slowdown(precision_, sums_in_doubles(limits_, precision_)) *
-                     expected_seconds(as_run, kernel, limits_, parts, std::max(1.0, options_.runs), precision_of(kernel));
-    choices_.push_back(choice);
+                     expected_seconds(as_run, kernel, limits_, choice.parts, std::max(1.0, options_.runs), precision_of(kernel));
+    cuts.push_back(choice);
   };
-  add(choice.parts);
+  for (std::int64_t of_k = parts.least; of_k < parts.most; of_k *= 2) add(of_k);
+  add(std::max(parts.least, parts.most));
+  std::stable_sort(cuts.begin(), cuts.end(), is_faster);
   // The program that sums a part, or the one that adds parts up, may be struck off.
-  if (choice.parts > 1 && split_k == 0 && precision_ == Precision::standard && !options_.struck_off.empty()) add(1);
+  choices_.insert(choices_.end(), cuts.begin(), options_.struck_off.empty() ? cuts.begin() + 1 : cuts.end());
 }
 
 std::string Chooser::why_struck_off(const Plan& plan) const {
-  const std::vector<ProgramKey>& list = options_.struck_off;
-  if (list.empty()) return {};
+  if (options_.struck_off.empty()) return {};
   for (const Stage stage : plan.stages())
-    if (const ProgramKey key = plan.program(stage); std::find(list.begin(), list.end(), key) != list.end())
-      return fmt::format("{} failed its self-check, or the driver refuses it{}", to_string(key.kernel),
-                         precision_ == Precision::standard ? ""
-                                                           : fmt::format(": this driver has no {} products of {} of it",
-                                                                         to_string(precision_), to_string(sum_type(problem_))));
+    for (const StruckOff& each : options_.struck_off)
+      if (each.program == plan.program(stage))
+        return fmt::format("{} {}{}", to_string(each.program.kernel), each.fault(),
+                           precision_ == Precision::standard ? ""
+                                                             : fmt::format(": this driver has no {} products of {} of it",
+                                                                           to_string(precision_), to_string(sum_type(problem_))));
   return {};
 }
 
@@ -229,7 +238,9 @@ Explanation Chooser::explain(const Choice& taken) const {
   if (precision_of(taken.kernel) != options_.precision) why.precision = why_planned(options_.precision, problem_);
   const auto index = static_cast<std::size_t>(&taken - choices_.data());
   for (const Choice& other : std::span(choices_).subspan(index + 1))
-    if (other.by == By::model && other.kernel != taken.kernel)
+    if (other.by == By::model && other.kernel != taken.kernel &&
+        std::none_of(why.passed_over.begin(), why.passed_over.end(),
+                     [&](const PassedOver& x) { return x.kernel == other.kernel; }))
       why.passed_over.push_back(
           {other.kernel, milliseconds(other.seconds) + " by the cost model, against " + milliseconds(taken.seconds)});
   why.passed_over.insert(why.passed_over.end(), refused_.begin(), refused_.end());

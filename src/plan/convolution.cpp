@@ -446,7 +446,8 @@ ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& limit
   if (problem.batch == 0 || pixels_of_row == 0 || problem.output_channels == 0) return plan;
   if (!options.kernel && options.precision == Precision::standard && why_not_depthwise(problem, within).empty()) {
     const ProgramKey program = depthwise_program(problem, within);
-    plan.depthwise = std::find(options.struck_off.begin(), options.struck_off.end(), program) == options.struck_off.end();
+    plan.depthwise = std::none_of(options.struck_off.begin(), options.struck_off.end(),
+                                  [&](const StruckOff& each) { return each.program == program; });
     if (plan.depthwise) {
       plan.program = program;
       return plan;

@@ -3,10 +3,29 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
 
 namespace glgemm {
+namespace {
+
+/// The invocations that a compute unit of a GPU runs at a time, at most, and with as many registers as DeviceTraits calls good.
+constexpr double max_at_once = 2048, roomy_at_once = 512;
+
+/// The bytes of A, B and C.
+double bytes_of_operands(const Problem& problem) {
+  double bytes = 0;
+  for (const auto& [x, elements] : {std::pair{&problem.a, saturating_product({problem.m, problem.k})},
+                                    std::pair{&problem.b, saturating_product({problem.k, problem.n})},
+                                    std::pair{&problem.c, saturating_product({problem.m, problem.n})}})
+    bytes +=
+        static_cast<double>(storage_bytes(x->format, elements)) * static_cast<double>(x->batch_stride == 0 ? 1 : problem.batch);
+  return bytes;
+}
+
+}  // namespace
 
 double expected_seconds(const Problem& problem, const Kernel& kernel, const Limits& limits, std::int64_t parts, double runs,
                         Precision precision) {
@@ -37,19 +56,32 @@ double expected_seconds(const Problem& problem, const Kernel& kernel, const Limi
   const Block block = block_of(kernel);
   double groups = std::ceil(m / number(block.rows)) * std::ceil(n / number(block.columns)) * batch;
   if (family.packs_items()) groups = std::ceil(groups / invocations);
-  const double group_time =
-      price.group + vectors * (k / number(parts) * (cost.step + spills) + cost.elements * cost.finish) * waiting;
-  const double running = number(std::max<std::int64_t>(1, limits.concurrent_groups));
-  double time = price.dispatch + group_time * std::ceil(groups * number(parts) / running);
+  const double k_of_part = k / number(parts), ending = cost.elements * cost.finish;
+  const double group_time = price.group + vectors * (k_of_part * (cost.step + spills) + ending) * waiting;
+  // A compute unit that has many groups is as fast as its instructions. Where it has few, each waits for its loads and for its
+  // own instructions; and none is faster than the device's memory. All three count, the longest most.
+  const double units = std::max(1.0, number(limits.concurrent_groups) / price.groups);
+  const double of_unit = std::ceil(groups * number(parts) / units);
+  const double with_registers = roomy_at_once * number(device.registers) / number(std::max<std::int64_t>(32, registers));
+  const double at_once = std::max(1.0, std::floor(std::min(with_registers, max_at_once) / invocations));
+  const double alone =
+      k_of_part * (cost.waits * price.load_latency + cost.shared_waits * price.shared_latency + price.alone * cost.step) +
+      price.alone * ending;
+  const double busy = of_unit * group_time, idle = std::ceil(of_unit / at_once) * alone;
+  const double reading = bytes_of_operands(problem) * price.memory / units;
+  const double running = price.load_latency > 0 ? std::hypot(busy, idle, reading) : busy;
+  double time = price.start + price.dispatch + running;
   double programs = 1;
   for (const Role role : {Role::a, Role::b}) {
     if (kernels::panel_width(kernel, role, sum_type(problem)) == 0) continue;
     const double loads = (role == Role::a ? m : n) * k * number(kernels::packed_items(problem, role, problem.batch)) / per_vector;
-    time += price.dispatch + loads / price.lanes * (per_vector * price.storage_load + price.storage_vector) / running;
+    time += price.dispatch + std::max(loads / price.lanes * (per_vector * price.storage_load + price.storage_vector),
+                                      loads * 2 * 16 * price.memory) /
+                                 units;
     if (role == Role::b) programs += 0.3;
   }
   if (parts > 1) {
-    time += price.dispatch + m * n * batch / price.lanes * (number(parts) * price.storage_load + price.finish) / running;
+    time += price.dispatch + m * n * batch / price.lanes * (number(parts) * price.storage_load + price.finish) / units;
     programs += 0.3;
   }
   return 1e-9 * (time + (price.compile * programs + price.compile_multiply_add * cost.written_out) / runs);

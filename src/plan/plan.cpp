@@ -49,7 +49,8 @@ ProgramKey Plan::program(Stage stage) const {
   const bool one_layout = kernels::is_for_one_layout(kernel);
   key.a_along_k = one_layout && strides(problem, Role::a).column == 1;
   const bool knows_b = (problem.a.format.quantization || vector_reads == VectorReads::image) && !problem.b.format.quantization &&
-                       !is_indexed(Role::b) && !packs(Role::b) && kernels::family(kernel).about().knows_b_along_k;
+                       !is_indexed(Role::b) && !packs(Role::b) &&
+                       kernels::product_family(kernel).takes_b_along_k(kernel, problem);
   key.b_along_k =
       one_layout ? strides(problem, Role::b).row == 1 : knows_b && kernels::lies_in_vectors_along_k(problem, Role::b, problem.k);
   // Panels have the type of the sums already, of empty matrices too.

@@ -58,9 +58,20 @@ Strided at_least_2d(Strided array) {
   return array;
 }
 
-const std::shared_ptr<const Elements>& elements_of(const Array& array) {
-  if (!array.storage->elements) throw std::invalid_argument("the array is freed, or its engine is closed");
-  return array.storage->elements;
+std::shared_ptr<const Elements> elements_of(const Array& array) {
+  const std::shared_ptr<const Elements>& elements = array.storage->elements;
+  if (!elements) throw std::invalid_argument("the array is freed, or its engine is closed");
+  if (!array.owner) return elements;
+  struct WithOwner {
+    std::shared_ptr<const Elements> elements;
+    py::object object;
+    ~WithOwner() {  // on any thread
+      const py::gil_scoped_acquire gil;
+      object = {};
+    }
+  };
+  const std::shared_ptr<WithOwner> both(new WithOwner{elements, array.owner.attr("kept")});
+  return {both, elements.get()};
 }
 
 std::shared_ptr<const Elements> new_elements(const std::shared_ptr<Service>& service, Engine& engine, std::int64_t rows,
@@ -68,8 +79,8 @@ std::shared_ptr<const Elements> new_elements(const std::shared_ptr<Service>& ser
   return std::make_shared<const Elements>(service, std::make_unique<DeviceMatrix>(engine, rows, columns, type));
 }
 
-Array array_of(std::shared_ptr<const Elements> elements, const Strided& layout) {
-  return {std::make_shared<Storage>(std::move(elements)), layout};
+Array array_of(std::shared_ptr<const Elements> elements, const Strided& layout, const py::object& owner) {
+  return {std::make_shared<Storage>(std::move(elements), owner), layout, owner};
 }
 
 BufferView view_of_lines(const Elements& elements, Type type, std::int64_t lines, std::int64_t width, std::int64_t ld,
@@ -139,7 +150,7 @@ Array wrap(const std::shared_ptr<Service>& service, unsigned buffer, const py::o
     throw std::invalid_argument(what + " with such strides reaches further than any buffer");
   const std::int64_t first = layout.offset + layout.reach().first;
   if (first < 0) throw std::invalid_argument(fmt::format("{} starts at byte {}", what, first * element_bytes(type)));
-  const std::shared_ptr<const Elements> elements = std::make_shared<const Elements>(service, nullptr, buffer, owner);
+  const auto elements = std::make_shared<const Elements>(service, nullptr, buffer);
   const BufferView span = span_of(*elements, layout);
   service->run("wrap", [&](Engine& engine, Interrupt&) {
     // A product without columns checks its operands and reads none of them.
@@ -154,7 +165,7 @@ Array wrap(const std::shared_ptr<Service>& service, unsigned buffer, const py::o
       throw std::invalid_argument(what + (said.starts_with(operand) ? said.substr(operand.size()) : ": " + said));
     }
   });
-  return array_of(elements, layout);
+  return array_of(elements, layout, owner.is_none() ? py::object() : owner);
 }
 
 std::optional<Strided> strided(const py::array& host, Type type) {
@@ -309,10 +320,16 @@ std::string described(const Array& array) {
                      elements ? array.storage->service->device().renderer : std::string());
 }
 
+int visit_owner(const Array& array, visitproc visit, void* arg) {
+  Py_VISIT(array.owner.ptr());
+  return 0;
+}
+
 }  // namespace
 
 void define_array(py::module_& module) {
-  py::class_<Array> type(module, "Array", R"(A matrix, a vector or a batch of matrices on the device.
+  py::class_<Array> type(module, "Array", shows_kept<Array, visit_owner>(),
+                         R"(A matrix, a vector or a batch of matrices on the device.
 
 Made by Engine.asarray(), Engine.empty(), Engine.wrap() and by products of arrays. Indexing with integers, slices, '...' and
 None makes views of the same elements, as T, mT and reshape() do. So does an array or a list of integers, x[[3, 1, 4]] or
@@ -340,7 +357,7 @@ them, or by free().)");
       .def_property_readonly(
           "format",
           [](const Array& a) {
-            const Quantization& its = elements_of(a)->quantization;
+            const Quantization its = elements_of(a)->quantization;
             return its ? std::optional(to_string(its)) : std::nullopt;
           },
           "What the codes of a quantised array are, such as 'q4_k'; None where the elements are numbers.")

@@ -18,16 +18,41 @@ namespace glgemm::python {
 struct Array {
   std::shared_ptr<Storage> storage;
   Strided layout;
+  /// Of a buffer of the application: _engine.Owner, which keeps the application's object until it is freed. Each array has a
+  /// reference, and shows it to Python's collector, since that object may have the array.
+  py::object owner{};
+
+  /// Another part of the same elements.
+  Array with(Strided other) const { return {storage, std::move(other), owner}; }
 };
 
-/// @throws std::invalid_argument  the array is freed
-const std::shared_ptr<const Elements>& elements_of(const Array& array);
+/// Has Python's collector see what each object of a class keeps: `visit_kept` visits it.
+template <class T, int (*visit_kept)(const T&, visitproc, void*)>
+py::custom_type_setup shows_kept() {
+  return py::custom_type_setup([](PyHeapTypeObject* heap) {
+    PyTypeObject& type = heap->ht_type;
+    type.tp_flags |= Py_TPFLAGS_HAVE_GC;
+    type.tp_traverse = [](PyObject* self, visitproc visit, void* arg) {
+      Py_VISIT(Py_TYPE(self));
+      const auto& instance = *reinterpret_cast<py::detail::instance*>(self);
+      const void* const made = instance.simple_layout ? instance.simple_value_holder[0] : nullptr;  // not yet where it is false
+      return made ? visit_kept(*static_cast<const T*>(made), visit, arg) : 0;
+    };
+    type.tp_dealloc = [](PyObject* self) {
+      PyObject_GC_UnTrack(self);  // as later versions of pybind11 do: the collector must not see half of it
+      reinterpret_cast<PyTypeObject*>(py::detail::get_internals().instance_base)->tp_dealloc(self);
+    };
+  });
+}
+
+/// The elements, with the owner as long as these are kept.  @throws std::invalid_argument  the array is freed
+std::shared_ptr<const Elements> elements_of(const Array& array);
 
 /// Elements on the device that are not set. To be called by work.
 std::shared_ptr<const Elements> new_elements(const std::shared_ptr<Service>& service, Engine& engine, std::int64_t rows,
                                              std::int64_t columns, Type type);
 /// An array that has all of them.
-Array array_of(std::shared_ptr<const Elements> elements, const Strided& layout);
+Array array_of(std::shared_ptr<const Elements> elements, const Strided& layout, const py::object& owner = {});
 
 /// The array with at least two dimensions: a vector becomes a matrix of one row.
 Strided at_least_2d(Strided array);
@@ -37,7 +62,7 @@ BufferView view_of_lines(const Elements& elements, Type type, std::int64_t lines
                          std::int64_t offset);
 /// A new array without gaps, whose elements are not set.
 Array empty(const std::shared_ptr<Service>& service, Type type, const Sizes& shape);
-/// An array in an OpenGL buffer of the application, which `owner` keeps. Offset and strides are bytes.
+/// An array in an OpenGL buffer of the application, which `owner` keeps: as in Array, or None. Offset and strides are bytes.
 /// @throws std::invalid_argument  it leaves the buffer, or its elements do not begin at multiples of their size
 Array wrap(const std::shared_ptr<Service>& service, unsigned buffer, const py::object& owner, const py::object& shape,
            const py::object& dtype, const py::object& offset, const py::object& strides);

@@ -71,7 +71,8 @@ struct Filters {
 Filters filters_of(const std::string& who, const Array& w, const ConvolutionTerms& how) {
   const Sizes& shape = w.layout.shape;
   Filters result;
-  const Elements& elements = *elements_of(w);
+  const std::shared_ptr<const Elements> its = elements_of(w);
+  const Elements& elements = *its;
   if (elements.quantization) {
     std::int64_t taps = 1;
     for (const std::int64_t size : how.filter_size) taps *= size;
@@ -93,7 +94,7 @@ Filters filters_of(const std::string& who, const Array& w, const ConvolutionTerm
                    .zeros = codes.zeros};
     result.outer = shape[0];
     result.inner = shape[1] / taps;
-    result.elements = elements_of(w);
+    result.elements = its;
     return result;
   }
   const std::size_t dimensions = shape.size() - 2;

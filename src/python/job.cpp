@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cmath>
+#include <initializer_list>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -12,13 +14,32 @@
 
 namespace glgemm::python {
 
-std::unique_ptr<StartedWork> StartedWork::start(const DeviceProduct& product, const Terms& terms, std::optional<Type> c_type) {
+namespace {
+
+/// What keeps the arrays' buffers of the application. It is taken out of the arrays.
+std::vector<py::object> taken_owners(std::initializer_list<Array*> arrays, std::initializer_list<std::optional<Array>*> others) {
+  std::vector<py::object> owners;
+  const auto take = [&](Array& array) {
+    if (array.owner) owners.push_back(array.owner.attr("kept"));
+    array.owner = {};
+  };
+  for (Array* const array : arrays) take(*array);
+  for (std::optional<Array>* const other : others)
+    if (*other) take(**other);
+  return owners;
+}
+
+}  // namespace
+
+std::unique_ptr<StartedWork> StartedWork::start(DeviceProduct product, const Terms& terms, std::optional<Type> c_type) {
   struct WithTerms {
     WithTerms(const DeviceProduct& of, const Terms& its, std::optional<Type> type) : terms(its), product(of, terms, type) {}
     Terms terms;
     PlacedProduct product;
   };
   auto running = std::make_shared<Running>(product.a.storage->service);
+  const std::optional<Array> out = product.out;
+  running->owners = taken_owners({&product.a, &product.b}, {&product.out, &product.bias, &product.residual});
   const auto placed = std::make_shared<WithTerms>(product, terms, c_type);
   running->kept = placed;
   if (product.out && !placed->product.is_direct())
@@ -27,19 +48,21 @@ std::unique_ptr<StartedWork> StartedWork::start(const DeviceProduct& product, co
     const Gemm* const gemm = placed->product.build(engine);
     if (gemm) running->job = std::make_unique<Job>(engine.start(*gemm, terms.options));
   });
-  return std::unique_ptr<StartedWork>(new StartedWork(std::move(running), placed->product.result()));
+  return std::unique_ptr<StartedWork>(new StartedWork(std::move(running), out ? *out : placed->product.result()));
 }
 
-std::unique_ptr<StartedWork> StartedWork::start(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms,
+std::unique_ptr<StartedWork> StartedWork::start(DeviceConvolution arrays, const ConvolutionTerms& how, const Terms& terms,
                                                 std::optional<Type> type) {
   auto running = std::make_shared<Running>(arrays.x.storage->service);
+  const std::optional<Array> out = arrays.out;
+  running->owners = taken_owners({&arrays.x, &arrays.w}, {&arrays.out, &arrays.bias, &arrays.residual});
   const auto placed = std::make_shared<PlacedConvolution>(arrays, how, terms, type);
   running->kept = placed;
   if (const Convolution* const convolution = placed->convolution())
     running->service->run(terms.who.c_str(), [&](Engine& engine, Interrupt&) {
       running->job = std::make_unique<Job>(engine.start(*convolution, terms.options));
     });
-  return std::unique_ptr<StartedWork>(new StartedWork(std::move(running), placed->result()));
+  return std::unique_ptr<StartedWork>(new StartedWork(std::move(running), out ? *out : placed->result()));
 }
 
 StartedWork::StartedWork(std::shared_ptr<Running> running, Array c)
@@ -56,6 +79,13 @@ StartedWork::StartedWork(std::shared_ptr<Running> running, Array c)
 
 StartedWork::~StartedWork() {
   service_->let_go(*this);
+}
+
+int StartedWork::visit_owners(const StartedWork& work, visitproc visit, void* arg) {
+  Py_VISIT(work.c_.owner.ptr());
+  if (work.running_.use_count() == 1)
+    for (const py::object& owner : work.running_->owners) Py_VISIT(owner.ptr());
+  return 0;
 }
 
 void StartedWork::look(const Job& job) noexcept {
@@ -95,7 +125,7 @@ Array StartedWork::result() {
 
 void define_job(py::module_& module) {
   py::class_<StartedWork>(
-      module, "Job",
+      module, "Job", shows_kept<StartedWork, StartedWork::visit_owners>(),
       R"(A product or convolution on the device that is enqueued piece by piece, so that an application with a frame to draw gives it a part of each.
 
 Made by Engine.start() and Engine.start_convolve(). The arrays' elements must stay as they are until it is done; it keeps them so long, even if they are

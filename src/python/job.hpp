@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "python/convolve.hpp"
 #include "python/placed.hpp"
@@ -16,9 +17,9 @@ namespace glgemm::python {
 class StartedWork final : public Kept {
  public:
   /// @throws as multiply(), and std::invalid_argument  the product cannot be written where `out` lies
-  static std::unique_ptr<StartedWork> start(const DeviceProduct& product, const Terms& terms, std::optional<Type> c_type);
+  static std::unique_ptr<StartedWork> start(DeviceProduct product, const Terms& terms, std::optional<Type> c_type);
   /// @throws as convolve()
-  static std::unique_ptr<StartedWork> start(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms,
+  static std::unique_ptr<StartedWork> start(DeviceConvolution arrays, const ConvolutionTerms& how, const Terms& terms,
                                             std::optional<Type> type);
   ~StartedWork();
   StartedWork(const StartedWork&) = delete;
@@ -31,6 +32,8 @@ class StartedWork final : public Kept {
   void cancel() noexcept { running_.reset(); }
   /// Enqueues what is left, as multiply() does, and returns C.
   Array result();
+  /// For the collector, of what the job keeps. What a call uses on another thread is not shown: it is kept by that, too.
+  static int visit_owners(const StartedWork& work, visitproc visit, void* arg);
   void free() override { running_.reset(); }
 
  private:
@@ -41,6 +44,7 @@ class StartedWork final : public Kept {
     Running& operator=(const Running&) = delete;
 
     std::shared_ptr<Service> service;
+    std::vector<py::object> owners{};  ///< of the arrays, which have none then: so each is kept once, and shown
     std::shared_ptr<const void> kept;  ///< the arrays
     std::unique_ptr<Job> job{};        ///< null if C has no elements
   };

@@ -164,14 +164,14 @@ Strided as_matrices(Strided c, bool row, bool column) {
 }
 
 Placed placed(const std::string& who, const Array& array, const Strided& matrices, bool may_be_indexed) {
-  const std::shared_ptr<const Elements>& elements = elements_of(array);
+  const std::shared_ptr<const Elements> elements = elements_of(array);
   if (lines_of(*elements, matrices) || (may_be_indexed && can_be_indexed(*elements, matrices))) return {elements, matrices};
   if (elements->quantization)
     throw std::invalid_argument(
         fmt::format("{}: a part of a quantised array has all codes of each row from one to another, and "
                     "rows in rising order; copy() has its numbers",
                     who));
-  const Array copy = copied({array.storage, matrices});
+  const Array copy = copied(array.with(matrices));
   return {elements_of(copy), copy.layout};
 }
 
@@ -181,7 +181,7 @@ namespace {
 bool is_written_in_place(const DeviceProduct& product, const Strided& c) {
   const auto& [a, b, out, bias, residual] = product;
   if (matrix_lines(c)) return true;
-  const std::shared_ptr<const Elements>& elements = elements_of(*out);
+  const std::shared_ptr<const Elements> elements = elements_of(*out);
   const auto is_shared = [&](const Array& read) { return elements_of(read) == elements; };
   return c.dimensions() == 2 && can_be_indexed(*elements, c) && !residual && !is_shared(a) && !is_shared(b) &&
          !(bias && is_shared(*bias));

@@ -19,6 +19,9 @@ unsigned long main_thread = 0;
 std::atomic<bool> exits = false;
 std::thread::id exiting_thread{};
 
+/// How many Making there are.
+std::atomic<int> makings = 0;
+
 }  // namespace
 
 bool is_first_process() {
@@ -37,6 +40,17 @@ void check_process(const char* what) {
 void begin_exit() {
   exiting_thread = std::this_thread::get_id();
   exits = true;
+  const WithoutGil released;
+  while (makings > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+Making::Making() {
+  if (exits && std::this_thread::get_id() != exiting_thread) const WithoutGil for_ever;
+  ++makings;
+}
+
+Making::~Making() {
+  --makings;
 }
 
 WithoutGil::~WithoutGil() {
@@ -78,8 +92,13 @@ void Service::make(std::unique_ptr<HeadlessContext> context, GetProcAddress get_
 Service::Service(const HeadlessOptions& context, const EngineOptions& options) {
   check_process("Engine");
   thread_ = std::make_unique<Thread>();
+  auto making = std::make_unique<Making>();
   const WithoutGil released;  // the engine may log
-  thread_->post("Engine", [&] { make(std::make_unique<HeadlessContext>(context), HeadlessContext::get_proc_address, options); })
+  thread_
+      ->post("Engine",
+             [&, made = std::move(making)] {
+               make(std::make_unique<HeadlessContext>(context), HeadlessContext::get_proc_address, options);
+             })
       .get();
 }
 
@@ -179,7 +198,9 @@ void Service::close() {
   is_closed_ = true;
 }
 
-Storage::Storage(std::shared_ptr<const Elements> given) : service(given->service), elements(std::move(given)) {
+Storage::Storage(std::shared_ptr<const Elements> given, const py::object& of_arrays)
+    : service(given->service), elements(std::move(given)) {
+  if (of_arrays) owner = py::weakref(of_arrays);
   service->keep(*this);
 }
 
@@ -188,7 +209,9 @@ Storage::~Storage() {
 }
 
 void Storage::free() {
-  const auto freed = std::move(elements);  // letting go of the owner may destroy this storage
+  const auto freed = std::move(elements);
+  const py::object its_owner = owner ? owner() : py::none();
+  if (!its_owner.is_none()) its_owner.attr("kept") = py::none();  // which may destroy this storage
 }
 
 }  // namespace glgemm::python

@@ -49,7 +49,7 @@ void find_main_thread();
 /// @returns whether a handler has raised; `error` then has what
 bool has_signal(std::optional<py::error_already_set>& error);
 
-/// Says that Python ends on this thread. Other threads then never return from WithoutGil: the GIL is gone.
+/// Says that Python ends on this thread. Other threads then never return from WithoutGil: the GIL is gone. Waits for each Making.
 void begin_exit();
 
 /// Whether this process is the one that called this first, for its first engine; false in its forked children.
@@ -67,6 +67,16 @@ class WithoutGil {
 
  private:
   PyThreadState* state_;
+};
+
+/// While it lives, contexts are made: Python does not end in between, since what the driver makes them with ends then. Made with
+/// the GIL; once Python ends, other threads get no further.
+class Making {
+ public:
+  Making();
+  ~Making();
+  Making(const Making&) = delete;
+  Making& operator=(const Making&) = delete;
 };
 
 /// Runs the work on the thread, waits for it and throws what it throws. Python handles signals meanwhile; what a handler raises
@@ -152,8 +162,7 @@ class Service {
   std::unique_ptr<Thread> thread_{};
 };
 
-/// A buffer of ours, or one of the application's with its owner. Calls keep it until they are done, even if it is freed
-/// meanwhile.
+/// A buffer of ours, or one of the application's. Calls keep it until they are done, even if it is freed meanwhile.
 struct Elements {
   ~Elements() {
     if (!service) return;
@@ -162,7 +171,6 @@ struct Elements {
   std::shared_ptr<Service> service;  ///< null for a matrix that work makes and destroys
   std::unique_ptr<DeviceMatrix> matrix{};
   unsigned buffer = 0;  ///< of the application
-  py::object owner{};
   /// Of a quantised array, whose matrix has a line of bytes for each row of codes; see QuantizedMatrix for scales and zeros.
   Quantization quantization{};
   std::unique_ptr<DeviceMatrix> scales{}, zeros{};
@@ -172,7 +180,7 @@ struct Elements {
 
 /// What arrays that show the same elements share.
 struct Storage final : Kept {
-  explicit Storage(std::shared_ptr<const Elements> given);
+  Storage(std::shared_ptr<const Elements> given, const py::object& owner);
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -180,6 +188,7 @@ struct Storage final : Kept {
 
   std::shared_ptr<Service> service;
   std::shared_ptr<const Elements> elements;  ///< null once they are freed
+  py::object owner{};                        ///< a weak reference to Array::owner
 };
 
 }  // namespace glgemm::python

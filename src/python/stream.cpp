@@ -129,7 +129,9 @@ class Devices {
   explicit Devices(const std::string& list) {
     check_process("Accelerators");
     thread_ = std::make_unique<Thread>();
+    auto making = std::make_unique<Making>();
     const WithoutGil released;
+    const auto until_made = std::move(making);  // which goes before the GIL is wanted again
     accelerators_ = std::make_unique<Accelerators>(headless_accelerators(list));
   }
   ~Devices() { end(); }

@@ -52,7 +52,7 @@ Array shown(const Array& array, const View& view) {
     layout.tables.resize(dimensions);
     layout.tables[now] = std::make_shared<const Sizes>(std::move(table));
   }
-  return {array.storage, layout};
+  return array.with(std::move(layout));
 }
 
 /// What a key has for a dimension as NumPy's array, if it is one, a list or a boolean; numbers on the device are read.
@@ -98,7 +98,7 @@ Array gathered(Array array, std::size_t dimension, const Sizes& indices) {
   Sizes table;
   for (const std::int64_t index : indices) table.push_back(layout.step(dimension, index));
   layout.shape[dimension] = static_cast<std::int64_t>(indices.size());
-  if (layout.size() == 0) return {array.storage, dense(layout.type, layout.shape)};
+  if (layout.size() == 0) return array.with(dense(layout.type, layout.shape));
   layout.strides[dimension] = 0;
   layout.tables.resize(layout.dimensions());
   layout.tables[dimension] = table.size() > 1 ? std::make_shared<const Sizes>(std::move(table)) : nullptr;

@@ -56,12 +56,12 @@ std::shared_ptr<Elements> elements_of(const std::shared_ptr<Service>& service, c
   return elements;
 }
 
-Array array_of_codes(const std::shared_ptr<Elements>& elements, const Sizes& shape) {
+Array array_of_codes(const std::shared_ptr<Elements>& elements, const Sizes& shape, const py::object& owner = {}) {
   Sizes stored = shape;
   stored.back() = elements->row_codes;
   Strided layout = dense(Type::f32, stored);
   layout.shape = shape;
-  return array_of(elements, layout);
+  return array_of(elements, layout, owner);
 }
 
 }  // namespace
@@ -93,7 +93,6 @@ Array wrap_quantized(const std::shared_ptr<Service>& service, const std::string&
   quantized_bytes(quantization, rows, shape.back());  // throws for what has no bytes
   const auto elements = elements_of(service, quantization, rows, shape.back());
   const auto place = [&](std::size_t i) { return BufferPlace{places.at(i).first, places.at(i).second}; };
-  elements->owner = owner;
   elements->codes_at = place(0);
   elements->scales_at = place(1);
   elements->zeros_at = place(2);
@@ -110,7 +109,7 @@ Array wrap_quantized(const std::shared_ptr<Service>& service, const std::string&
       throw std::invalid_argument(fmt::format("quantized: {}", said.starts_with(begin) ? said.substr(begin.size()) : said));
     }
   });
-  return array_of_codes(elements, shape);
+  return array_of_codes(elements, shape, owner);
 }
 
 std::optional<MatrixLines> code_lines(const Strided& array) {

@@ -21,7 +21,7 @@ namespace glgemm::python {
 Array upload_quantized(const std::shared_ptr<Service>& service, const std::string& format, const py::object& shape,
                        const py::array& codes, const py::array& scales, const py::array& zeros);
 
-/// The same of codes, scales and zeros that lie in OpenGL buffers of the application, which `owner` keeps.
+/// The same of codes, scales and zeros that lie in OpenGL buffers of the application, which `owner` keeps: as in Array.
 /// @throws std::invalid_argument  an array leaves its buffer
 Array wrap_quantized(const std::shared_ptr<Service>& service, const std::string& format, const py::object& shape,
                      const std::vector<std::pair<unsigned, std::int64_t>>& places, const py::object& owner);

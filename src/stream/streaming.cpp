@@ -274,7 +274,8 @@ std::shared_ptr<Prepared> Streamer::prepare_window(const Section& piece, std::in
   const auto [problem, plan_options] = window_problem(plan_, options_.plan, piece.rows, piece.columns, k, last);
   std::shared_ptr<Prepared> prepared = prepared_for(state_, problem, plan_options);
   if (!make_ready(state_, *prepared, options_.plan.kernel.has_value()))
-    throw GlError("multiply: " + state_.struck_off.back().reason);
+    throw GlError(fmt::format("multiply: {} {}: {}", to_string(prepared->plan.kernel), state_.struck_off.back().fault(),
+                              state_.struck_off.back().reason));
   return prepared;
 }
 
@@ -462,8 +463,8 @@ void Streamer::run(const Section& piece, const std::function<void(double share)>
 StreamPlan Streamer::ready_plan(Engine& engine, const Problem& problem, const StreamOptions& options) {
   Engine::State& state = *engine.state_;
   state.check_usable("multiply");
-  std::vector<ProgramKey> passed_over;  // whose kernels have no program for a window at an edge
-  for (;;) {                            // until the programs of a plan compile and pass their self-check
+  std::vector<StruckOff> passed_over;  // whose kernels have no program for a window at an edge
+  for (;;) {                           // until the programs of a plan compile and pass their self-check
     StreamOptions with = options;
     with.plan = with_own(state, options.plan);
     with.plan.struck_off.insert(with.plan.struck_off.end(), passed_over.begin(), passed_over.end());
@@ -474,14 +475,17 @@ StreamPlan Streamer::ready_plan(Engine& engine, const Problem& problem, const St
     const auto sizes = [](std::int64_t all, std::int64_t piece) {
       return std::array{piece, all % std::max<std::int64_t>(1, piece)};
     };
+    StruckOff fault;
     const auto is_ready = [&](std::int64_t m, std::int64_t n, std::int64_t k, bool last) {
       const auto [window, plan_options] = window_problem(plan, options.plan, m, n, k, last);
       try {
-        return make_ready(state, *prepared_for(state, window, plan_options), options.plan.kernel.has_value());
-      } catch (const Unsupported&) {  // its program was struck off before
+        if (make_ready(state, *prepared_for(state, window, plan_options), options.plan.kernel.has_value())) return true;
+        fault = state.struck_off.back();
+      } catch (const Unsupported& error) {  // its program failed its self-check before; one that is refused is compiled again
         if (options.plan.kernel) throw;
-        return false;
+        fault = {.reason = error.what()};
       }
+      return false;
     };
     const std::int64_t last_k = problem.k - (plan.windows() - 1) * plan.piece_k;
     bool all_ready = true;
@@ -490,7 +494,8 @@ StreamPlan Streamer::ready_plan(Engine& engine, const Problem& problem, const St
         all_ready = all_ready && (m == 0 || n == 0 ||
                                   ((plan.windows() == 1 || is_ready(m, n, plan.piece_k, false)) && is_ready(m, n, last_k, true)));
     if (all_ready) return plan;
-    passed_over.push_back(plan.window.program());
+    fault.program = plan.window.program();
+    passed_over.push_back(fault);
   }
 }
 

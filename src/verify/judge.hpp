@@ -80,6 +80,16 @@ class Judge {
 
   bool exact() const { return exact_; }
   double gamma() const { return gamma_; }
+  /// What this number of C may have lost when it was printed with so many digits, and read again.
+  D unprinted(R c) const {
+    if (p_.digits == 0 || c == 0 || !std::isfinite(c)) return 0;
+    const std::string printed = fmt::format("{:.{}e}", c, p_.digits - 1);
+    const int exponent = std::stoi(printed.substr(printed.find('e') + 1));
+    const D half_unit = std::pow(D(10), static_cast<D>(exponent - p_.digits + 1)) / 2;
+    const D read = p_.narrow.round ? p_.narrow.roundoff * std::fabs(static_cast<D>(c)) + p_.narrow.least
+                                   : u * std::fabs(static_cast<D>(c)) + std::numeric_limits<R>::denorm_min();
+    return half_unit + std::min(half_unit, read);
+  }
   /// What subnormal numbers that are taken for zero may change an element by. A huge number counts in its own row or column
   /// alone.
   double flushed(std::int64_t i, std::int64_t j) const {
@@ -111,19 +121,22 @@ class Judge {
     if (!std::isfinite(reference.value))
       return equal_or_not(std::isnan(reference.value) ? std::isnan(c) : static_cast<D>(c) == reference.value);
     const D error = std::fabs(static_cast<D>(c) - reference.value);
-    const D floor = 2 * std::min(static_cast<D>(flushed), reference.magnitude);
+    const D floor = 2 * std::min(static_cast<D>(flushed), reference.magnitude), printed = unprinted(c);
     const auto widened = [&](double gamma) {
       const D bound = (static_cast<D>(gamma) + static_cast<D>(own_)) * reference.magnitude + floor;
-      return p_.narrow.round ? bound + p_.narrow.roundoff * (std::fabs(reference.value) + bound) + p_.narrow.least : bound;
+      return printed +
+             (p_.narrow.round ? bound + p_.narrow.roundoff * (std::fabs(reference.value) + bound) + p_.narrow.least : bound);
     };
     const D bound = widened(gamma_);
     constexpr D largest = std::numeric_limits<R>::max();
     if (!std::isfinite(c) && (reference.magnitude * static_cast<D>(1 + gamma_) >= largest ||
                               (std::isinf(c) && (c > 0 ? reference.value : -reference.value) + bound >= p_.narrow.overflows)))
       return {true, static_cast<double>(bound)};
-    if (exact_)
-      return equal_or_not(p_.narrow.round ? c == static_cast<R>(p_.narrow.round(static_cast<float>(reference.value)))
-                                          : error == 0);
+    if (exact_) {
+      const D exact = p_.narrow.round ? static_cast<D>(p_.narrow.round(static_cast<float>(reference.value))) : reference.value;
+      const D off = static_cast<D>(c) == exact ? 0 : std::fabs(static_cast<D>(c) - exact);
+      return {off <= printed, static_cast<double>(printed), ratio(off, printed), ratio(off, printed)};
+    }
     return {error <= bound, static_cast<double>(bound), ratio(error, bound), ratio(error, widened(gamma_sqrt_))};
   }
 
@@ -198,7 +211,7 @@ class Findings {
     const std::string count = fmt::format("{}: {} of {} elements", check_.method, check_.compared, p_.m() * p_.n());
     const bool has_place = check_.row >= 0 && check_.worst_ratio > 0;
     if (check_.passed && check_.method == "exact") {
-      s = count + " equal the reference";
+      s = count + (p_.digits > 0 ? " are the reference to their last digit" : " equal the reference");
     } else if (check_.passed && std::is_integral_v<R>) {
       s = count + " compared, all equal the reference";
     } else if (check_.passed) {
@@ -215,6 +228,8 @@ class Findings {
                                               check_.bound, check_.worst_ratio, check_.median_ratio));
       if (!reason_.empty()) s += ": " + reason_;
     }
+    if (p_.digits > 0)
+      s += fmt::format("; C was printed with {} digits, and half a unit of the last one is in each bound", p_.digits);
     return check_;
   }
 

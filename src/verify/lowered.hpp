@@ -80,6 +80,9 @@ void require_shapes(const char* who, const Matrix<T>& a, const Matrix<T>& b, con
           operand_text(name, Op::none, size_of(x, Op::none)), name, size_text(sa.rows, sb.columns)));
   };
   if (c) require("C", *c);
+  if (terms.digits < 0 || (terms.digits > 0 && std::is_integral_v<T>))
+    throw std::invalid_argument(fmt::format("{}: C of {} digits{}", who, terms.digits,
+                                            terms.digits > 0 ? ", and products of integers are compared exactly" : ""));
   if (terms.beta == accumulator_t<T>(0)) return;
   if (!terms.c0) throw std::invalid_argument(fmt::format("{}: beta is not 0, and there is no C0", who));
   require("C0", *terms.c0);
@@ -181,6 +184,7 @@ struct Lowered {
   Narrow narrow;
   Precision precision;
   bool quantized;
+  int digits;
   bool tf32;  ///< A and B may have been rounded to it
 
   std::int64_t m() const { return (*c).rows() / parts; }
@@ -206,6 +210,7 @@ Lowered<lowered_t<T>> lower(const Matrix<T>& a, const Matrix<T>& b, const Matrix
           narrow<C>(),
           terms.precision,
           terms.quantized,
+          terms.digits,
           terms.precision == Precision::fast && std::is_same_v<T, float>};
 }
 

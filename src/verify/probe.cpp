@@ -1,6 +1,9 @@
 // Checks C by samples and by random vectors, without the whole reference.
 #include <glgemm/verify.hpp>
 
+#include <map>
+#include <optional>
+
 #include "verify/judge.hpp"
 #include "verify/random.hpp"
 
@@ -109,82 +112,165 @@ std::int64_t find_wrong_row_exact(const Lowered<R>& p, Random& random) {
   return -1;
 }
 
-/// The first row in which C t and alpha A (B t) + beta C0 t differ by more than rounding can explain, -1 if there is none; with
-/// t's elements random in +-[0.5, 1). Rows and columns in which the product is not finite, or could overflow on the way, are left
-/// out.
-///
-/// |C t - ...| <= (gamma_K M + flushed) |t| in exact arithmetic, plus the rounding of this function's own sums and of a narrower
-/// C.
-template <class R>
-std::int64_t find_wrong_row_rounded(const Lowered<R>& p, const Judge<R>& judge, Random& random) {
-  using D = reference_t<R>;
-  const std::int64_t n = p.n();
-  std::vector<D> t(index(n));
-  for (D& x : t) {
-    const std::uint64_t bits = random();
-    const double magnitude = 0.5 + static_cast<double>(bits >> 12) * 0x1p-53;
-    x = bits & 1 ? magnitude : -magnitude;
-  }
-  for (std::int64_t q = 0; q < p.k(); ++q)
-    for (std::int64_t j = 0; j < n; ++j)
-      if (!std::isfinite((*p.b)(q, j))) t[index(j)] = 0;
+/// The exponents of the largest finite numbers that make a column of C: in B's column, in alpha A times that, in beta C0's.
+using Sizes = std::array<int, 3>;
 
-  // Sums of x[j] y[j] and |x[j]| z[j] over the columns that take part.
-  const auto dot = [](std::span<const R> x, const std::vector<D>& y, const std::vector<D>& z) {
+constexpr int above_zero = 40000;  ///< added, since zeros have 0: no number has an exponent so far below
+
+template <class D>
+int exponent_of(D magnitude) {
+  return magnitude > 0 ? above_zero + std::ilogb(magnitude) : 0;
+}
+
+/// Of each column; none where B is not finite.
+template <class R>
+std::vector<std::optional<Sizes>> sizes_of_columns(const Lowered<R>& p) {
+  using D = reference_t<R>;
+  const auto take = [](D& largest, D x) {
+    if (std::fabs(x) > largest && std::isfinite(x)) largest = std::fabs(x);
+  };
+  const auto size_of = [](const std::array<R, 2>& scalar) { return std::max(std::fabs(D(scalar[0])), std::fabs(D(scalar[1]))); };
+  const D alpha = size_of(p.alpha), beta = size_of(p.beta);
+  std::vector<D> of_a(index(p.k()));
+  for (std::int64_t r = 0; r < p.m() * p.parts; ++r)
+    for (std::int64_t q = 0; q < p.k(); ++q) take(of_a[index(q)], (*p.a)(r, q));
+  std::vector<std::array<D, 3>> largest(index(p.n()));
+  std::vector<bool> is_finite(index(p.n()), true);
+  for (std::int64_t q = 0; q < p.k(); ++q)
+    for (std::int64_t j = 0; j < p.n(); ++j) {
+      const D x = (*p.b)(q, j);
+      if (!std::isfinite(x)) is_finite[index(j)] = false;
+      take(largest[index(j)][0], x);
+      take(largest[index(j)][1], alpha * of_a[index(q)] * x);
+    }
+  for (std::int64_t r = 0; p.read_c0 && r < p.m() * p.parts; ++r)
+    for (std::int64_t j = 0; j < p.n(); ++j) take(largest[index(j)][2], beta * (*p.c0)(r, j));
+  std::vector<std::optional<Sizes>> sizes(largest.size());
+  for (std::size_t j = 0; j < sizes.size(); ++j)
+    if (is_finite[j]) sizes[j] = {exponent_of(largest[j][0]), exponent_of(largest[j][1]), exponent_of(largest[j][2])};
+  return sizes;
+}
+
+/// Columns of like sizes, which are probed together: what rounding may do to a large column would hide an error in a small one.
+template <class R>
+struct Group {
+  using D = reference_t<R>;
+  std::vector<std::int64_t> columns{};
+  std::vector<D> t{}, t_magnitude{};             ///< for these columns
+  D t_sum = 0;                                   ///< of the magnitudes
+  D least = std::numeric_limits<D>::infinity();  ///< of the magnitudes
+  std::vector<D> bt{}, bt_magnitude{};           ///< B t, and |B| |t|
+
+  /// Sums of x[j] t[j] and |x[j]| |t[j]|.
+  Reference<D> dot(std::span<const R> x) const {
     Reference<D> sum;
-    for (std::size_t j = 0; j < x.size(); ++j) {
-      if (z[j] == 0) continue;
-      sum.value += static_cast<D>(x[j]) * y[j];
-      sum.magnitude += std::fabs(static_cast<D>(x[j])) * z[j];
+    for (std::size_t at = 0; at < columns.size(); ++at) {
+      const D value = x[index(columns[at])];
+      sum.value += value * t[at];
+      sum.magnitude += std::fabs(value) * t_magnitude[at];
     }
     return sum;
-  };
-  const auto has_nan = [&](std::span<const R> x) {
-    for (std::size_t j = 0; j < x.size(); ++j)
-      if (t[j] != 0 && std::isnan(x[j])) return true;
-    return false;
-  };
-  std::vector<D> t_magnitude(t.size());
-  D t_sum = 0;
-  for (std::size_t j = 0; j < t.size(); ++j) t_sum += t_magnitude[j] = std::fabs(t[j]);
-  std::vector<D> bt(index(p.k()));
-  std::vector<D> bt_magnitude(bt.size());
-  for (std::int64_t q = 0; q < p.k(); ++q) {
-    const Reference<D> sum = dot(row(*p.b, q), t, t_magnitude);
-    bt[index(q)] = sum.value;
-    bt_magnitude[index(q)] = sum.magnitude;
   }
-  const D own = static_cast<D>(n + p.k() + 4) * std::numeric_limits<D>::epsilon() / 2;
-  const D gamma = judge.gamma();
-  for (std::int64_t i = 0; i < p.m(); ++i) {
-    Element<D> sum{}, c0{};
-    for (int part = 0; part < p.parts; ++part) {
-      const std::int64_t r = i * p.parts + part;
-      for (std::int64_t q = 0; q < p.k(); ++q) {  // not by dot(): an element of A that meets zeros alone counts too
-        const D x = (*p.a)(r, q);
-        sum[index(part)].value += x * bt[index(q)];
-        sum[index(part)].magnitude += std::fabs(x) * bt_magnitude[index(q)];
-      }
-      if (p.read_c0) c0[index(part)] = dot(row(*p.c0, r), t, t_magnitude);
+  /// Likewise, of a row of A. An element of A that meets zeros alone counts too.
+  Reference<D> dot_bt(std::span<const R> x) const {
+    Reference<D> sum;
+    for (std::size_t q = 0; q < x.size(); ++q) {
+      sum.value += static_cast<D>(x[q]) * bt[q];
+      sum.magnitude += std::fabs(static_cast<D>(x[q])) * bt_magnitude[q];
     }
-    const Element<D> expected = combine(p, sum, c0);
-    for (int part = 0; part < p.parts; ++part) {
-      const Reference<D>& x = expected[index(part)];
-      if (!(x.magnitude < std::numeric_limits<R>::max() / 4)) continue;
-      const std::span<const R> c = row(*p.c, i * p.parts + part);
-      const D got = dot(c, t, t_magnitude).value;
-      D lost = 0;
-      for (std::int64_t j = 0; j < n; ++j)
-        if (t_magnitude[index(j)] != 0) lost += static_cast<D>(judge.flushed(i, j)) * t_magnitude[index(j)];
-      const D flushed = 2 * std::min(lost, x.magnitude);
-      D bound = (gamma + own * (2 + gamma)) * x.magnitude + flushed;
-      if (p.narrow.round) bound += p.narrow.roundoff * (x.magnitude + bound) + p.narrow.least * t_sum;
-      // An element of a narrower C may overflow where the row is so large; t's elements are 1/2 at least. Infinities of both
-      // signs add up to NaN, although no element is NaN.
-      if (p.narrow.round && !std::isfinite(got) && !has_nan(c) && 2 * (x.magnitude + bound) >= p.narrow.overflows) continue;
-      if (!(std::fabs(got - x.value) <= bound)) return i;
-    }
+    return sum;
   }
+  bool has_nan(std::span<const R> x) const {
+    return std::any_of(columns.begin(), columns.end(), [&](std::int64_t j) { return std::isnan(x[index(j)]); });
+  }
+};
+
+/// All columns in which B is finite, in a few groups. t's elements are random in +-[0.5, 1) over the size of their column.
+template <class R>
+std::vector<Group<R>> groups_of_columns(const Lowered<R>& p, Random& random) {
+  using D = reference_t<R>;
+  constexpr std::size_t most = 8;
+  const std::vector<std::optional<Sizes>> sizes = sizes_of_columns(p);
+  std::map<Sizes, Group<R>> groups;
+  for (int width = 4; width == 4 || groups.size() > most; width *= 2) {  // how many exponents are alike
+    groups.clear();
+    for (std::int64_t j = 0; j < p.n(); ++j)
+      if (const auto& size = sizes[index(j)])
+        groups[{(*size)[0] / width, (*size)[1] / width, (*size)[2] / width}].columns.push_back(j);
+  }
+  std::vector<Group<R>> result;
+  const auto scale_of = [](const Sizes& size) {
+    constexpr int limit = std::numeric_limits<D>::max_exponent / 2;
+    const int largest = std::max(size[1], size[2]);
+    return largest > 0 ? std::clamp(largest - above_zero, -limit, limit) : 0;
+  };
+  for (auto& [like, group] : groups) {
+    for (const std::int64_t j : group.columns) {
+      const std::uint64_t bits = random();
+      const D magnitude = std::ldexp(D(0.5 + static_cast<double>(bits >> 12) * 0x1p-53), -scale_of(*sizes[index(j)]));
+      group.t.push_back(bits & 1 ? magnitude : -magnitude);
+      group.t_magnitude.push_back(magnitude);
+      group.t_sum += magnitude;
+      group.least = std::min(group.least, magnitude);
+    }
+    for (std::int64_t q = 0; q < p.k(); ++q) {
+      const Reference<D> sum = group.dot(row(*p.b, q));
+      group.bt.push_back(sum.value);
+      group.bt_magnitude.push_back(sum.magnitude);
+    }
+    result.push_back(std::move(group));
+  }
+  return result;
+}
+
+/// Whether C t and alpha A (B t) + beta C0 t differ by no more than rounding can explain, in a row. One in which the product is
+/// not finite, or C is not where it could overflow, is taken for right.
+///
+/// |C t - ...| <= (gamma_K M + flushed) |t| in exact arithmetic, plus the rounding of this function's own sums, of a narrower C
+/// and of a printed one.
+template <class R>
+bool is_right(const Lowered<R>& p, const Judge<R>& judge, const Group<R>& group, std::int64_t i) {
+  using D = reference_t<R>;
+  Element<D> sum{}, c0{};
+  for (int part = 0; part < p.parts; ++part) {
+    const std::int64_t r = i * p.parts + part;
+    sum[index(part)] = group.dot_bt(row(*p.a, r));
+    if (p.read_c0) c0[index(part)] = group.dot(row(*p.c0, r));
+  }
+  const Element<D> expected = combine(p, sum, c0);
+  const D own = static_cast<D>(p.n() + p.k() + 4) * std::numeric_limits<D>::epsilon() / 2, gamma = judge.gamma();
+  for (int part = 0; part < p.parts; ++part) {
+    const Reference<D>& x = expected[index(part)];
+    if (!(x.magnitude < std::numeric_limits<D>::max() / 4)) continue;
+    const std::span<const R> c = row(*p.c, i * p.parts + part);
+    const D got = group.dot(c).value;
+    D lost = 0, printed = 0;
+    for (std::size_t at = 0; at < group.columns.size(); ++at) {
+      const std::int64_t j = group.columns[at];
+      lost += static_cast<D>(judge.flushed(i, j)) * group.t_magnitude[at];
+      printed += judge.unprinted(c[index(j)]) * group.t_magnitude[at];
+    }
+    D bound = (gamma + own * (2 + gamma)) * x.magnitude + 2 * std::min(lost, x.magnitude);
+    if (p.narrow.round) bound += p.narrow.roundoff * (x.magnitude + bound) + p.narrow.least * group.t_sum;
+    bound += printed;
+    if (!std::isfinite(got)) {
+      // No element's magnitudes add up to more. Infinities of both signs add up to NaN, although no element is NaN.
+      const D most = x.magnitude / group.least;
+      if (most * (2 + gamma) >= std::numeric_limits<R>::max()) continue;
+      if (p.narrow.round && !group.has_nan(c) && most + bound / group.least >= p.narrow.overflows) continue;
+    }
+    if (!(std::fabs(got - x.value) <= bound)) return false;
+  }
+  return true;
+}
+
+/// The first row that is_right() refuses, -1 if there is none.
+template <class R>
+std::int64_t find_wrong_row_rounded(const Lowered<R>& p, const Judge<R>& judge, Random& random) {
+  const std::vector<Group<R>> groups = groups_of_columns(p, random);
+  for (std::int64_t i = 0; i < p.m(); ++i)
+    for (const Group<R>& group : groups)
+      if (!is_right(p, judge, group, i)) return i;
   return -1;
 }
 
@@ -199,7 +285,7 @@ Check probe(const Lowered<R>& p, std::uint64_t seed, std::int64_t samples) {
   Random random(seed);
   judge_samples(p, sample_entries(p.m(), p.n(), samples, random), judge, findings);
   std::int64_t wrong = -1;
-  if (judge.exact() && !p.narrow.round) {
+  if (judge.exact() && !p.narrow.round && p.digits == 0) {
     wrong = find_wrong_row_exact(p, random);
   } else if constexpr (std::is_floating_point_v<R>) {
     wrong = find_wrong_row_rounded(p, judge, random);

@@ -62,6 +62,8 @@ std::string_view kind_of_file(std::string_view beginning) {
   struct Kind {
     std::string_view begins, is;
   };
+  static constexpr auto pickle = "it is a pickle of Python's, which is not read: numpy.save writes its arrays as .npy"sv;
+  static constexpr auto page = "it is a page of the web and not the file"sv;
   static constexpr std::array kinds{
       Kind{"version https://git-lfs"sv, "it is git-lfs's pointer to the file and not the file: 'git lfs pull' brings it"sv},
       Kind{"\x1f\x8b"sv, "it is compressed by gzip: unpack it by 'gunzip' before"sv},
@@ -75,12 +77,12 @@ std::string_view kind_of_file(std::string_view beginning) {
       Kind{"PK\x03\x04"sv, "it is a zip archive: one of NumPy's arrays should end in .npz, and PyTorch's models are not read"sv},
       Kind{"\x89HDF"sv, "it is an HDF5 file, which is not read: numpy.save writes its arrays as .npy"sv},
       Kind{"MATLAB 5.0"sv, "it is a MATLAB file, which is not read: scipy.io.loadmat and numpy.save make .npy of it"sv},
-      Kind{"\x80\x02"sv, "it is a pickle of Python's, which is not read: numpy.save writes its arrays as .npy"sv},
-      Kind{"\x80\x03"sv, "it is a pickle of Python's, which is not read: numpy.save writes its arrays as .npy"sv},
-      Kind{"\x80\x04"sv, "it is a pickle of Python's, which is not read: numpy.save writes its arrays as .npy"sv},
+      Kind{"\x80\x02"sv, pickle},
+      Kind{"\x80\x03"sv, pickle},
+      Kind{"\x80\x04"sv, pickle},
       Kind{"%%MatrixMarket"sv, "it is a Matrix Market file: its name should end in .mtx"sv},
-      Kind{"<!DOCTYPE"sv, "it is a page of the web and not the file"sv},
-      Kind{"<html"sv, "it is a page of the web and not the file"sv},
+      Kind{"<!DOCTYPE"sv, page},
+      Kind{"<html"sv, page},
       Kind{"{"sv, "it is JSON: an index of a model's files ends in .safetensors.index.json"sv}};
   for (const Kind& kind : kinds)
     if (beginning.starts_with(kind.begins)) return kind.is;
@@ -100,6 +102,16 @@ Mapping mapped(const std::string& path) {
   Mapping mapping;
   if (error = map_file(to_path(path), mapping); error) fail(error.message());
   return mapping;
+}
+
+/// What `read` gives.  @throws std::invalid_argument  it finds the file malformed
+template <class Read>
+auto parsed(const std::string& path, const Read& read) {
+  try {
+    return read();
+  } catch (const model::Malformed& error) {
+    throw std::invalid_argument(fmt::format("'{}' cannot be read as a model: {}", path, error.what()));
+  }
 }
 
 /// Another file of the folder that this one is in.
@@ -155,12 +167,7 @@ ModelFile::ModelFile(const std::string& path) : path_(path) {
   std::map<std::string, std::string> index;
   std::vector<std::string> parts = parts_of(path);
   if (path.ends_with(".index.json")) {
-    const Mapping mapping = mapped(path);
-    try {
-      index = weight_map(mapping.bytes);
-    } catch (const model::Malformed& error) {
-      throw std::invalid_argument(fmt::format("'{}' cannot be read as a model: {}", path, error.what()));
-    }
+    index = parsed(path, [&] { return weight_map(mapped(path).bytes); });
     std::set<std::string> files;
     for (const auto& [name, file] : index) files.insert(beside(path, file));
     parts.assign(files.begin(), files.end());
@@ -179,8 +186,7 @@ ModelFile::ModelFile(const std::string& path) : path_(path) {
   std::set<std::string_view> names;
   for (const ModelTensor& tensor : tensors_)
     if (!names.insert(tensor.name).second)
-      throw std::invalid_argument(
-          fmt::format("'{}' cannot be read as a model: two of its files have a tensor {}", path, model::in_quotes(tensor.name)));
+      parsed(path, [&] { model::refuse("two of its files have a tensor {}", model::in_quotes(tensor.name)); });
 }
 
 ModelFile::ModelFile(std::string name, std::span<const std::byte> contents) : path_(std::move(name)) {
@@ -188,14 +194,9 @@ ModelFile::ModelFile(std::string name, std::span<const std::byte> contents) : pa
 }
 
 void ModelFile::read(std::span<const std::byte> contents, const std::string& file) {
-  std::vector<ModelTensor> found;
-  try {
-    const bool is_gguf = contents.size() >= 4 && std::memcmp(contents.data(), "GGUF", 4) == 0;
-    found = is_gguf ? model::read_gguf(contents) : model::read_safetensors(contents);
-  } catch (const model::Malformed& error) {
-    throw std::invalid_argument(fmt::format("'{}' cannot be read as a model: {}", file.empty() ? path_ : file, error.what()));
-  }
-  for (ModelTensor& tensor : found) {
+  const bool is_gguf = contents.size() >= 4 && std::memcmp(contents.data(), "GGUF", 4) == 0;
+  for (ModelTensor& tensor : parsed(file.empty() ? path_ : file,
+                                    [&] { return is_gguf ? model::read_gguf(contents) : model::read_safetensors(contents); })) {
     tensor.data = contents.data() + tensor.offset;
     tensor.file = file;
     tensors_.push_back(std::move(tensor));

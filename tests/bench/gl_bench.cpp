@@ -686,7 +686,13 @@ TEST_CASE("devices says what becomes of a product and a sum, precise or not") {
 }
 
 TEST_CASE("devices says what shaders can do") {
-  const json all = json_of_tool("devices --json");
+  json all = json_of_tool("devices --json");
+  // Where other processes use the GPU in turn, a dispatch takes longer on the host's clock than on the GPU's.
+  const auto is_disturbed = [](const json& device) {
+    return device["usable"].get<bool>() && !device["software"].get<bool>() && device["probes"]["timestamps_say"] <= 0.5;
+  };
+  for (int i = 0; i < 5 && std::any_of(all["devices"].begin(), all["devices"].end(), is_disturbed); ++i)
+    all = json_of_tool("devices --json");
   for (const json& device : all["devices"]) {
     if (!device["usable"].get<bool>()) continue;
     const json& probes = device["probes"];

@@ -232,6 +232,38 @@ TEST_CASE_FIXTURE(QuantisedProduct, "quantised operands: wrong buffers") {
   check(wrong);
 }
 
+TEST_CASE("quantised operands: gemv brings few columns of B to shared memory, however they lie") {
+  constexpr std::int64_t ld = 4096, m = 37, k = 1024 + 32 + 7, n = 3;
+  Engine engine = test::own_engine(test::unchecked_options());
+  test::Random random(12);
+  const Matrix<float> b = random_integer_matrix(k, n, 2, 1);
+  const DeviceMatrix columns(engine, apply_op(Op::transpose, b)), rows(engine, b);
+  std::size_t turn = 0;
+  for (const Quantization& its : test::quantizations()) {
+    const QuantizedArrays drawn = test::random_quantised(its, m, ld, true, random);
+    if (!test::part().has(turn++)) continue;
+    CAPTURE(to_string(its));
+    const test::Buffer codes = buffer_of(drawn.codes), scales = buffer_of(drawn.scales), zeros = buffer_of(drawn.zeros);
+    const std::vector<float> numbers = test::decoded(drawn);
+    Matrix<float> a(m, k);
+    for (std::int64_t i = 0; i < m; ++i)
+      for (std::int64_t p = 0; p < k; ++p) a(i, p) = numbers[static_cast<std::size_t>(i * ld + p)];
+    const Matrix<float> expected = multiply_serial(a, b);
+    // One vector of B for a quad, and several; what is brought is less than k, so that it comes in several turns.
+    const char* const kernel = turn % 2 == 0 ? "gemv:tile_m=2,tile_n=1,lanes_k=4,workgroup=16,shared_b=1"
+                                             : "gemv:tile_m=1,tile_n=4,lanes_k=4,workgroup=64,shared_b=1";
+    for (const bool along_k : {false, true}) {
+      DeviceMatrix c(engine, m, n);
+      Gemm product{.op_b = along_k ? Op::transpose : Op::none, .b = along_k ? columns.view() : rows.view(), .c = c.view()};
+      product.a = {.buffer = codes.name(), .rows = m, .columns = k, .ld = ld, .quantization = its};
+      if (!drawn.scales.empty()) product.a.scales.buffer = scales.name();
+      if (!drawn.zeros.empty()) product.a.zeros.buffer = zeros.name();
+      engine.gemm(product, test::with_kernel(kernel, 2));
+      CHECK(c.download() == expected);
+    }
+  }
+}
+
 TEST_CASE("quantised operands: gemv reads codes and columns of B by vectors where they lie well") {
   constexpr std::int64_t ld = 4096, whole = 2048, n = 3;  // of each format 2048 codes are a multiple of 16 bytes
   Engine engine = test::own_engine(test::unchecked_options());

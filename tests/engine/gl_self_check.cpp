@@ -220,7 +220,8 @@ void check_refused(const Engine& engine, const std::string& family, const std::v
     CHECK(contains(each.reason, "the driver "));
     CHECK(each.reason.find('\n') == std::string::npos);
     if (!log.empty())
-      CHECK(std::ranges::any_of(log, [&](const auto& line) { return contains(line, "is struck off: " + each.reason); }));
+      CHECK(
+          std::ranges::any_of(log, [&](const auto& line) { return contains(line, "is refused by the driver: " + each.reason); }));
   }
 }
 
@@ -303,6 +304,23 @@ TEST_CASE("refused: by prepare, jobs, several products, streams, and with progra
   Engine engine = test::own_engine(options);
   for (int i = 0; i < 20 && engine.struck_off().empty(); ++i) CHECK_RESULT(all_are(engine.multiply(a, b), 90.0f));
   check_refused(engine, picked);
+}
+
+TEST_CASE("refused: where no kernel is left, the message says whether the driver refuses it or it failed its self-check") {
+  const Matrix<float> a = ones(40, 30), b = ones(30, 50);
+  Matrix<float> c(40, 50);
+  const HostGemm product{.a = host_matrix(a), .b = host_matrix(b), .c = host_matrix(c)};
+  for (const bool is_refused : {true, false}) {
+    if (!is_refused && !test::computes()) continue;
+    const Fault nothing{"void main() {", "void main() { if (size.x > 0u) return;"};
+    const doctest::Contains said(is_refused ? " is refused by the driver" : " failed its self-check");
+    Engine engine = broken([](const ProgramKey&) { return true; }, is_refused ? refused[0] : nothing);
+    for (int i = 0; i < 2; ++i) {
+      CHECK_THROWS_WITH_AS(engine.multiply(a, b), said, Unsupported);
+      CHECK_THROWS_WITH_AS(multiply(engine, product, {.device_memory_limit = 64 << 10}), said, Unsupported);
+    }
+    for (const StruckOff& each : engine.struck_off()) CHECK(each.refused == is_refused);
+  }
 }
 
 TEST_CASE("refused: what packs or adds up, and a kernel's parts of k alone") {

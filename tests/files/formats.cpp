@@ -71,8 +71,10 @@ TEST_CASE("formats: CSV is read as float64, each number to its nearest double") 
 TEST_CASE("formats: CSV that cannot be read is told with its line") {
   Files files;
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"x,y\n1,2\n", "1: 'x' is not a number; a line of titles is left out, or begins with '#'"},
-      {"\"a\",\"b\"\n1,2\n", "1: '\"a\"' is not a number; a line of titles is left out, or begins with '#'"},
+      {"x,y\n1,2\n", "1: 'x' is not a number; a line of titles begins with '#', or --header leaves it out"},
+      {"\"a\",\"b\"\n1,2\n", "1: '\"a\"' is not a number; a line of titles begins with '#', or --header leaves it out"},
+      {",x1,info\n0,1,2\n", "1: '' is not a number; a line of titles begins with '#', or --header leaves it out"},
+      {"nan,x\n1,2\n", "1: 'x' is not a number"},
       {"1,\"2\n", "1: '\"2' is not a number"},
       {"1,-1e999\n", "1: '-1e999' is beyond the range of float64"},
       {"1,2\n\n3\n", "3: 1 number instead of 2 as in the first row"},
@@ -86,6 +88,31 @@ TEST_CASE("formats: CSV that cannot be read is told with its line") {
   for (const auto& [contents, message] : cases) CHECK(files.error("A.csv", contents) == "'A.csv' line " + message);
   for (const char* nothing : {"", "# only this\n"}) CHECK(files.error("A.csv", nothing) == "'A.csv' holds no numbers");
   CHECK(files.error("missing/A.csv", "") == "cannot read 'missing/A.csv': No such file or directory");
+}
+
+TEST_CASE("formats: the first line of a CSV file with titles is left out") {
+  Files files;
+  const auto read = [&](const std::string& name, const std::string& contents) {
+    return files.read<double>(NpyFile(open_matrix(files.folder.file(name, contents), true)));
+  };
+  const Matrix<double> numbers{{1, 2}, {3, 4}};
+  CHECK(read("A.csv", "x,y\n1,2\n3,4\n") == numbers);
+  CHECK(read("A.csv", "\xef\xbb\xbf# a comment\r\n\r\n\"x, in m\",\"y\"\r\n1,2\r\n3,4") == numbers);
+  CHECK(read("A.csv", ",x1\n1,2\n3,4\n") == numbers);
+  CHECK(read("A.mtx", "%%MatrixMarket matrix array real general\n2 2\n1\n3\n2\n4\n") == numbers);
+  std::string note;
+  npy_of_csv("x,1\n1,2\n", "A.csv", &note);
+  CHECK(note.empty());
+  npy_of_csv("1990,\"1991\"\n1,2\n", "A.csv", &note);
+  CHECK(note == "--header leaves out the first line of 'A.csv', which holds numbers: '1990,\"1991\"'");
+  const NpyFile file(open_matrix(files.folder.file("A.csv", "0,1\n1,2\n3,4\n"), true));
+  CHECK(contains(file.note(), "which holds numbers: '0,1'"));
+  CHECK(files.read<double>(file) == numbers);
+  CHECK(contains(message_of<FileError>([&] { read("A.csv", "x,y\n"); }), "A.csv' holds no numbers"));
+  CHECK(contains(message_of<FileError>([&] { read("A.csv", "x,y\nz,w\n1,2\n"); }), " line 2: 'z' is not a number"));
+  const std::vector<std::string> none{"A.npy", "A.mtx", ""}, one{"A.npy", "B.CSV"};
+  CHECK(message_of<std::invalid_argument>([&] { require_csv(none); }) == "--header: none of the inputs is a .csv file");
+  require_csv(one);
 }
 
 TEST_CASE("formats: Matrix Market arrays, column by column") {
@@ -196,6 +223,28 @@ TEST_CASE("formats: text as it is written") {
         "a .csv file has no complex numbers; .npy and .mtx files have");
   CHECK(refused("D.csv", Matrix<float>(0, 3)) == "a .csv file cannot say that a matrix is 0x3; .npy and .mtx files can");
   CHECK(refused("D.mtx", Matrix<float>{{1, 2}}, {2, 1, 1}) == "a file of text holds one matrix; write several to an .npy file");
+}
+
+TEST_CASE("formats: text with fewer digits") {
+  Files files;
+  const auto write = [&]<class T>(const char* name, const Matrix<T>& values, int digits) {
+    MatrixOutput output(files.folder.file(name), digits);
+    output.write({npy_type(type_of<T>(), name), {values.rows(), values.columns()}, values.data()});
+    output.file().commit();
+    return TemporaryFolder::contents(files.folder.file(name));
+  };
+  CHECK(write("C.csv", Matrix<double>{{1.0 / 3, 123456789, 0.5, -1e-300}}, 6) == "0.333333,1.23457e+08,0.5,-1e-300\n");
+  CHECK(write("C.csv", Matrix<float>{{1.0F / 3, 0.1F, std::numeric_limits<float>::infinity()}}, 3) == "0.333,0.1,inf\n");
+  CHECK(write("C.csv", Matrix<half>{{half(0.333F)}}, 2) == "0.33\n");
+  CHECK(write("C.csv", Matrix<double>{{0.1}}, 17) == "0.10000000000000001\n");
+  CHECK(write("C.csv", Matrix<std::int32_t>{{1234567}}, 2) == "1234567\n");  // integers are whole
+  CHECK(write("C.mtx", Matrix<std::complex<double>>{{{1.0 / 3, -2.0 / 3}}}, 2) ==
+        "%%MatrixMarket matrix array complex general\n1 1\n0.33 -0.67\n");
+  for (const char* const path : {"C.npy", "C.npz:x", "-", "C"})
+    CHECK(message_of<std::invalid_argument>([&] { require_text(path); }) ==
+          "--digits: '" + std::string(path) + "' is not text, as .csv and .mtx files are");
+  require_text("C.csv");
+  require_text("C.mtx");
 }
 
 TEST_CASE("formats: every number comes back from text") {

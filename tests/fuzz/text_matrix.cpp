@@ -17,14 +17,10 @@ bool may_take_gigabytes(std::string_view text) {
   return std::regex_search(text.begin(), text.end(), number);
 }
 
-}  // namespace
-
-int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text = fuzz::text(data, size);
+/// `note`: a CSV file has a line of titles.
+void try_text(std::string_view text, bool mtx, std::string* note) {
   try {
-    const bool mtx = text.starts_with("%%");
-    if (mtx && may_take_gigabytes(text)) return 0;
-    const NpyFile file(InputFile("fuzz", mtx ? npy_of_mtx(text, "fuzz.mtx") : npy_of_csv(text, "fuzz.csv")));
+    const NpyFile file(InputFile("fuzz", mtx ? npy_of_mtx(text, "fuzz.mtx") : npy_of_csv(text, "fuzz.csv", note)));
     std::vector<std::string> notes;
     with_type(file.type(), [&]<class T>(T) { read_matrix<T>(file, notes); });
     fuzz::require(file.header().rows > 0 || mtx, "a CSV file without rows");
@@ -34,5 +30,18 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     fuzz::require(message.find("fuzz.") != std::string_view::npos,
                   "a message that does not name the file: " + std::string(message));
   }
+}
+
+}  // namespace
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text = fuzz::text(data, size);
+  const bool mtx = text.starts_with("%%");
+  if (mtx && may_take_gigabytes(text)) return 0;
+  try_text(text, mtx, nullptr);
+  if (mtx) return 0;
+  std::string note;
+  try_text(text, false, &note);
+  fuzz::require(note.empty() || note.find("'fuzz.csv'") != note.npos, "a note that does not name the file: " + note);
   return 0;
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Tests of tools/gpu_code/machine_code.py and bounds.py, on small listings in the form of each driver."""
+"""Tests of tools/gpu_code/machine_code.py, bounds.py and cache_lines.py, on small listings in the form of each driver."""
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
-from gpu_code import bounds, machine_code  # noqa: E402
+from gpu_code import bounds, cache_lines, machine_code  # noqa: E402
 
 failures = 0
 
@@ -211,6 +211,17 @@ check("no such GPU", bounds.bound("amd-none", loop), None)
 check("no loop", "loop" in describe("apple", "   0: 8800                   stop\n\n"), False)
 for maker in machine_code.MAKERS:
     check(f"{maker}: nothing", machine_code.read("Mesa: nothing to see\n\n", maker), [])
+
+# Eight columns of f32, row- and column-major: 32 invocations read rows 4 apart, or the workgroup brings them.
+alone = "gemv:tile_m=2,tile_n=8,lanes_k=32,workgroup=128,panels=0,shared_b=0"
+shared = alone.replace("shared_b=0", "shared_b=1")
+check("lines, each for itself", [cache_lines.of_b(alone, 8, 1), cache_lines.of_b(alone, 1, 4096)], [1024, 128])
+check("lines, shared", [cache_lines.of_b(shared, 8, 1), cache_lines.of_b(shared, 1, 4096)], [32, 16])
+check("lines, shared, two columns", cache_lines.of_b(shared.replace("tile_n=8", "tile_n=2"), 2, 1), 8)
+check("lines, no room to share", cache_lines.of_b(shared.replace("lanes_k=32", "lanes_k=256").replace("workgroup=128", "workgroup=256"), 8, 1), 1024)
+check("lines, elements of A of 16 bits", cache_lines.of_b(shared, 8, 1, 8), 64)
+check("lines, panels", cache_lines.of_b(alone.replace("panels=0", "panels=1"), 8, 1), None)
+check("lines, no gemv", cache_lines.of_b("tiled:tile=8", 8, 1), None)
 
 print(f"{failures} failures")
 sys.exit(1 if failures else 0)

@@ -201,6 +201,24 @@ run transpose A.csv -o C.mtx
 [ "$(cat C.mtx)" = $'%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4' ] || fail "transpose to Matrix Market: $(cat C.mtx)"
 run multiply v4.npy B23.npy -o C.csv
 [ "$(cat C.csv)" = 9,12,15 ] || fail "a vector as CSV: $(cat C.csv)"
+printf 'x,y\n1,2\n3,4\n' >titled.csv
+good 'CSV with titles' '<f8' '(2, 2)' f8 '7 10 15 22' titled.csv titled.csv --header
+good 'CSV with titles as C0' '<f8' '(2, 2)' f8 '8 12 18 26' A_f8.npy A_f8.npy --beta 1 --c titled.csv --header
+run transpose titled.csv -o C.csv --header
+[ "$(cat C.csv)" = $'1,3\n2,4' ] || fail "transpose of CSV with titles: $(cat C.csv)"
+run transpose A.csv -o C.csv --header
+[ "$(cat C.csv)" = $'3\n4' ] && note "--header leaves out the first line of 'A.csv', which holds numbers: '1,2'" || fail "transpose without a row: $(cat C.csv)"
+printf '0.3333333333333333,2\n' >third.csv
+run multiply third.csv S.mtx -o C.csv --digits 3
+[ "$(cat C.csv)" = '-3.67,-0.667' ] || fail "three digits: $(cat C.csv)"
+run verify third.csv S.mtx C.csv --digits 3
+run transpose third.csv -o C.mtx --digits 2
+[ "$(tail -n 2 C.mtx)" = $'0.33\n2' ] || fail "two digits: $(cat C.mtx)"
+bad 'titles of no text' '--header: none of the inputs is a .csv file' multiply A_f4.npy S.mtx -o T.csv --header
+bad 'titles of no text to transpose' '--header: none of the inputs is a .csv file' transpose A_f4.npy -o T.csv --header
+bad 'digits of no text' "--digits: 'T.npy' is not text, as .csv and .mtx files are" multiply A.csv A.csv -o T.npy --digits 6
+bad 'digits of no text to transpose' "--digits: '-' is not text" transpose A.csv -o - --digits 6
+bad 'too many digits' '--digits' multiply A.csv A.csv -o T.csv --digits 18
 rm -f C.csv C.mtx
 printf '1,2\n3\n' >torn.csv
 bad 'torn CSV' "'torn.csv' line 2: 1 number instead of 2 as in the first row" multiply torn.csv A.csv -o C.npy

@@ -46,6 +46,33 @@ csv nan 'nan\n'
 verdict 'not a number' 1 'wrong: ' three.csv third.csv nan.csv
 verdict 'as floats' 0 'in f32' three.csv third.csv ninth.csv --type f32
 
+# Text with a line of titles, and a C that was printed with few digits.
+csv titled 'x,y\n1,2\n3,4\n'
+csv titled_right '"x","y"\n7,10\n15,22\n'
+verdict 'titles' 0 'right: exact: 4 of 4 elements equal the reference' titled.csv titled.csv titled_right.csv --header
+csv years '1990,1991\n1,2\n3,4\n'
+verdict 'titles that are numbers' 0 'right: ' titled.csv years.csv titled_right.csv --header
+grep -qxF "glgemm verify: note: --header leaves out the first line of 'years.csv', which holds numbers: '1990,1991'" stderr || fail "no note on years: $(cat stderr)"
+bad 'titles' "'titled.csv' line 1: 'x' is not a number; a line of titles begins with '#', or --header leaves it out" titled.csv A.csv right.csv
+bad 'titles of no text' '--header: none of the inputs is a .csv file' x.npy y.npy z.npy --header
+csv six '0.111111\n'
+csv ten '0.1111111111\n'
+csv seventh '0.111112\n'
+verdict 'six digits' 1 'wrong: bound: WRONG' third.csv third.csv six.csv
+grep -q 'note: .* --digits says that there are fewer' stderr || fail "no note on digits: $(cat stderr)"
+verdict 'six digits, as said' 0 '; C was printed with 6 digits, and half a unit of the last one is in each bound' third.csv third.csv six.csv --digits 6
+verdict 'ten digits, as said' 0 'with 10 digits' third.csv third.csv ten.csv --digits 10 --check probe
+verdict 'six digits, and seven are said' 1 'wrong: bound: WRONG: element (0, 0) is 0.111111, expected 0.111111111 within ' third.csv third.csv six.csv --digits 7
+verdict 'another sixth digit' 1 'wrong: bound: WRONG: element (0, 0) is 0.111112, ' third.csv third.csv seventh.csv --digits 6
+[ ! -s stderr ] || fail "a note although digits are said: $(cat stderr)"
+csv near '7.02,10\n15,22\n'
+verdict 'few digits of whole numbers' 0 'right: exact: 4 of 4 elements are the reference to their last digit' A.csv A.csv right.csv --digits 2
+verdict 'few digits of whole numbers, a wrong one' 1 'element (0, 0) is 7.02, expected 7 within 0.005' A.csv A.csv near.csv --digits 3
+bad 'digits of no text' "--digits: 'x.npy' is not text, as .csv and .mtx files are" A.csv A.csv x.npy --digits 6
+bad 'no digits' '--digits' A.csv A.csv right.csv --digits 0
+bad 'digits of integers' '--digits: products of integers are compared exactly' A.csv A.csv right.csv --digits 6 --type i32
+bad 'digits of bits' '--digits: the bits of --precision reproducible are compared exactly' A.csv A.csv right.csv --digits 6 --precision reproducible
+
 # JSON, to the standard output and to a file; the text then goes to the standard error.
 for where in '--json -' '--json' '--json=-'; do
   "$glgemm" verify A.csv A.csv wrong.csv $where >stdout 2>stderr

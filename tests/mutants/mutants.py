@@ -57,6 +57,7 @@ MUTANTS = [
            (BARRIERS,)),
     Mutant("gemv adds up before all have stored", "shaders/gemv.comp",
            "lanes /= 2) {\n    memoryBarrierShared();\n    barrier();", "lanes /= 2) {", (BARRIERS,)),
+    Mutant("gemv shares columns before all have brought them", "shaders/shared_columns.glsl", "memoryBarrierShared();", "", (BARRIERS,)),
     Mutant("blocked overwrites what others load", "shaders/blocked.comp", "    barrier();  // all have read\n", "",
            (BARRIERS,)),
     Mutant("naive reads A with the ld of its rows along k", "shaders/naive.comp", "load_a(a + column_of_a(p))", "load_a(a + p * a_at.y)",

@@ -622,13 +622,14 @@ TEST_CASE("what was tuned goes before the model, unless it cannot run or is stru
   CHECK(why.chosen_by == Explanation::By::tuning);
   limits.workgroup_invocations = 256;
   CHECK(to_string(make_plan(problem, limits, {.tuning = tuned}).kernel) == "tiled:tile=16");
-  const std::vector struck_off{ProgramKey{.kernel = parse_kernel("tiled:tile=16")}};
-  const Plan other = make_plan(problem, limits, {.tuning = tuned, .struck_off = struck_off}, &why);
-  CHECK(to_string(other.kernel) != "tiled:tile=16");
-  CHECK(why.chosen_by == Explanation::By::model);
-  CHECK(std::any_of(why.passed_over.begin(), why.passed_over.end(), [](const auto& passed) {
-    return passed.reason == "tiled:tile=16 failed its self-check, or the driver refuses it";
-  }));
+  for (const bool refused : {false, true}) {
+    const std::vector struck_off{StruckOff{.program = {.kernel = parse_kernel("tiled:tile=16")}, .refused = refused}};
+    const Plan other = make_plan(problem, limits, {.tuning = tuned, .struck_off = struck_off}, &why);
+    CHECK(to_string(other.kernel) != "tiled:tile=16");
+    CHECK(why.chosen_by == Explanation::By::model);
+    const std::string reason = std::string("tiled:tile=16 ") + (refused ? "is refused by the driver" : "failed its self-check");
+    CHECK(std::any_of(why.passed_over.begin(), why.passed_over.end(), [&](const auto& passed) { return passed.reason == reason; }));
+  }
   make_plan(make_problem(2000, 2000, 2000), limits, {.tuning = tuned}, &why);
   CHECK(why.chosen_by == Explanation::By::model);
 }
@@ -755,7 +756,8 @@ TEST_CASE("options that differ in anything are not equal, so that no plan is tak
   CHECK(differs([](PlanOptions& x) { x.tuning.front().gflops = 2; }));
   CHECK(differs([](PlanOptions& x) { x.untuned = true; }));
   CHECK(differs([](PlanOptions& x) { x.struck_off.clear(); }));
-  CHECK(differs([](PlanOptions& x) { x.struck_off.front().parts = true; }));
+  CHECK(differs([](PlanOptions& x) { x.struck_off.front().program.parts = true; }));
+  CHECK(differs([](PlanOptions& x) { x.struck_off.front().refused = true; }));
   CHECK(differs([](PlanOptions& x) { x.panels_b = Window{}; }));
 }
 

@@ -135,6 +135,8 @@ def test_the_end_of_python():
         "a = np.ones((2500, 2500), np.float32); f = glgemm.stream(a, a, progress=False); time.sleep(0.3); print('end')",
         "a = np.ones((900, 900), np.float32); threading.Thread(target=lambda: glgemm.matmul(a, a), daemon=True).start(); time.sleep(0.1); print('end')",
         "x = glgemm.Accelerators(); print('end')",
+        *(f"threading.Thread(target=glgemm.{kind}, daemon=True).start(); time.sleep({wait}); print('end')"
+          for kind in ("Engine", "Accelerators") for wait in (0.02, 0.05, 0.1)),
         "e = glgemm.Engine(log=print); e.matmul(np.ones(2), np.ones(2)); os.environ; print('end'); e.log = None",
     ):
         status, out, errors = run_python(code)

@@ -264,6 +264,49 @@ def test_an_engine_that_its_log_reaches_is_collected():
     assert len(os.listdir("/proc/self/task")) <= threads
 
 
+@pytest.mark.parametrize("reach", ["array", "view", "copy", "quantized", "job", "begun", "convolution"])
+def test_a_buffer_that_keeps_its_own_array_is_collected(engine, reach):
+    """Through an array, a view, several of both, a job that is done or not; and not as long as anything else has one of them."""
+
+    class Buffer:
+        pass
+
+    elements, ones = engine.asarray(np.ones((4, 4), np.float32)), np.ones((4, 4), np.float32)
+    codes = engine.asarray(np.zeros(8 * 34, np.uint8))
+
+    def make():
+        buffer = Buffer()
+        buffer.glo = (codes if reach == "quantized" else elements).buffer
+        array = engine.quantized(buffer, "q8_0", (8, 32)) if reach == "quantized" else engine.wrap(buffer, (4, 4))
+        buffer.kept = {
+            "array": lambda: array,
+            "view": lambda: array[1:].T,
+            "copy": lambda: [array, array[1:], array.T, array @ array, {"more": array[None]}],
+            "quantized": lambda: [array, array[4:]],
+            "begun": lambda: engine.start(1, array, ones, bias=array[:, :1]),
+            "convolution": lambda: engine.start_convolve(array[None, ..., None], array[:1, :3, None, None], out=None),
+            "job": lambda: [job := engine.start(1, ones, ones, 0, array), job.result()],
+        }[reach]()
+        return array, weakref.ref(buffer)
+
+    gc.collect()
+    array, buffer = make()
+    view = array[2:]
+    del array
+    gc.collect()
+    assert buffer() is not None and view.numpy().shape[0] in (2, 6)  # something else shows its elements
+    del view
+    gc.collect()
+    assert buffer() is None
+    array, buffer = make()
+    view = array[2:]
+    view.free()  # of all that show them
+    with pytest.raises(ValueError, match="the array is freed"):
+        array.numpy()
+    gc.collect()
+    assert buffer() is None and array.shape[1] in (4, 32)
+
+
 def test_a_log_is_called_as_long_as_its_engine_lives():
     lines = []
     engine = glgemm.Engine(log=lines.append, program_cache="")

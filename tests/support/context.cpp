@@ -109,6 +109,8 @@ void (*get_proc_address(const char* name))() {
 EngineOptions engine_options() {
   EngineOptions options;
   options.self_check = computes();
+  if (const char* log = std::getenv("GLGEMM_TEST_LOG"); log && *log)
+    options.log = [](std::string_view text) { std::cerr << "glgemm: " << text << std::endl; };
   // What OpenGL ES 3.1 promises.
   if (const char* limits = std::getenv("GLGEMM_TEST_LIMITS"); limits && *limits)
     options.adjust_limits = [](Limits& device) {

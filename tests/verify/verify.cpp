@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
 #include <glgemm/verify.hpp>
 
 using namespace glgemm;
@@ -240,6 +241,112 @@ TEST_CASE("the probe's vectors raise the alarm without samples") {
   CHECK_FALSE(probe.passed);
   CHECK(probe.row == 40);
   CHECK(probe.worst_ratio > 1);
+}
+
+/// What makes some columns of a product far larger than others: in A, in B, in C0.
+struct Uneven {
+  const char* what;
+  std::function<void(Matrix<float>& a, Matrix<float>& b, Matrix<float>& c0)> make;
+};
+
+TEST_CASE("huge columns hide no error in the others from the probe's vectors") {
+  const auto in_column = [](std::int64_t j, float factor) {
+    return [=](Matrix<float>& x) {
+      for (std::int64_t i = 0; i < x.rows(); ++i) x(i, j) *= factor;
+    };
+  };
+  const std::vector<Uneven> cases{
+      {"even", [](auto&, auto&, auto&) {}},
+      {"a column of B", [&](auto&, auto& b, auto&) { in_column(11, 1e20F)(b); }},
+      {"a column of B that overflows", [&](auto&, auto& b, auto&) { in_column(11, 3e38F)(b); }},
+      {"columns of B of any size",
+       [&](auto&, auto& b, auto&) {
+         for (std::int64_t j = 0; j < b.columns(); ++j) in_column(j, static_cast<float>(std::pow(10.0, j % 50 - 25)))(b);
+       }},
+      {"an element of B", [](auto&, auto& b, auto&) { b(3, 11) = -1e30F; }},
+      {"an infinity and a NaN in B", [](auto&, auto& b, auto&) { b(3, 11) = inf, b(4, 13) = not_a_number; }},
+      {"an element of A, which meets one column",
+       [](auto& a, auto& b, auto&) {
+         for (std::int64_t i = 0; i < a.rows(); ++i) a(i, 3) = 1e25F;
+         for (std::int64_t j = 0; j < b.columns(); ++j) b(3, j) = j == 11 ? 1.0F : 0.0F;
+       }},
+      {"a row of A and a column of B",
+       [&](auto& a, auto& b, auto&) {
+         for (std::int64_t q = 0; q < a.columns(); ++q) a(7, q) *= 1e15F;
+         in_column(11, 1e15F)(b);
+       }},
+      {"rows of zeros in A",
+       [&](auto& a, auto& b, auto&) {
+         for (std::int64_t i = 60; i < 97; ++i)
+           for (std::int64_t q = 0; q < a.columns(); ++q) a(i, q) = 0;
+         in_column(11, 1e20F)(b);
+       }},
+      {"a column of zeros", [&](auto&, auto& b, auto&) { in_column(40, 0)(b), in_column(11, 1e20F)(b); }},
+      {"a column of C0", [&](auto&, auto&, auto& c0) { in_column(11, 1e25F)(c0); }},
+      {"an infinity in C0", [](auto&, auto&, auto& c0) { c0(50, 11) = inf; }}};
+  for (const Uneven& one : cases) {
+    CAPTURE(std::string(one.what));
+    Matrix<float> a = floats.a, b = floats.b, c0 = random_matrix(97, 97, 9);
+    one.make(a, b, c0);
+    const Terms<float> terms{.beta = 1, .c0 = &c0};
+    Matrix<float> right = multiply_serial(a, b);
+    for (std::size_t i = 0; i < right.elements().size(); ++i) right.elements()[i] += c0.elements()[i];
+    CHECK(check_full(a, b, right, terms).passed);
+    CHECK(check_probe(a, b, right, 1, 4, terms).passed);
+    for (const auto& [i, j] : {std::pair{50, 40}, {90, 40}, {50, 30}, {20, 96}}) {
+      const Matrix<float> wrong = changed(right, [&](auto& c) {
+        const float least = std::fabs(c(i, j));
+        c(i, j) += least > 0 ? least : 1.0F;
+      });
+      if (std::string(one.what) == "an infinity in C0" && i == 50) continue;  // its own row is for the samples
+      check_caught(check_probe(a, b, wrong, 1, 4, terms), i, j);
+    }
+  }
+}
+
+TEST_CASE("of a C that was printed with few digits, each bound has half a unit of the last one more") {
+  const auto printed = [](auto x, int digits) {
+    for (auto& element : x.elements()) element = std::stof(fmt::format("{:.{}g}", element, digits));
+    return x;
+  };
+  for (const int digits : {1, 2, 4}) {
+    CAPTURE(digits);
+    const Matrix<float> c = printed(floats.c, digits);
+    const Terms<float> terms{.digits = digits};
+    CHECK_FALSE(check_full(floats.a, floats.b, c).passed);
+    const Check full = check_full(floats.a, floats.b, c, terms);
+    CHECK(full.passed);
+    CHECK(full.worst_ratio > 0.1);
+    CHECK(full.summary.ends_with(
+        fmt::format("; C was printed with {} digits, and half a unit of the last one is in each bound", digits)));
+    CHECK(check_probe(floats.a, floats.b, c, 1, 4, terms).passed);
+    CHECK_FALSE(check_full(floats.a, floats.b, c, {.digits = digits + 1}).passed);
+    const Matrix<float> ratios = error_ratios(floats.a, floats.b, c, terms);
+    CHECK(*std::max_element(ratios.elements().begin(), ratios.elements().end()) == doctest::Approx(full.worst_ratio));
+    Matrix<float> wrong = c;
+    wrong(50, 40) += std::fabs(wrong(50, 40)) * static_cast<float>(std::pow(10.0, 1 - digits)) * 2;
+    CHECK_FALSE(check_full(floats.a, floats.b, wrong, terms).passed);
+  }
+  // The unit is that of the number as it is printed: 1000 of three digits has tens. Zeros and what is not finite have none.
+  const auto passes = [](double c, double exact, int digits) {
+    return check_full(Matrix<double>{{exact}}, Matrix<double>{{1}}, Matrix<double>{{c}}, {.digits = digits}).passed;
+  };
+  CHECK(passes(1000, 1004, 3));
+  CHECK_FALSE(passes(1000, 1011, 3));
+  CHECK(passes(999, 999.4, 3));
+  CHECK_FALSE(passes(999, 1000.5, 3));
+  CHECK(passes(0, 0, 3));
+  CHECK_FALSE(passes(0, 1e-9, 3));
+  CHECK_FALSE(passes(std::numeric_limits<double>::infinity(), 1e300, 3));
+  CHECK_FALSE(
+      check_probe(integers.a, integers.b, changed(integers.c, [](auto& c) { c(50, 40) += 30; }), 1, 4, {.digits = 2}).passed);
+  const Matrix<half> third{{half(0.333F)}}, one{{half(1)}};
+  CHECK(check_full(third, one, Matrix<half>{{half(0.33F)}}, {.digits = 2}).passed);
+  CHECK_FALSE(check_full(third, one, Matrix<half>{{half(0.32F)}}, {.digits = 2}).passed);
+  const Matrix<std::int32_t> whole{{5}};
+  CHECK_THROWS_WITH_AS(check_full(whole, whole, {{25}}, {.digits = 2}),
+                       doctest::Contains("products of integers are compared exactly"), std::invalid_argument);
+  CHECK_THROWS_AS(check_full(one, one, Matrix<half>{{half(1)}}, {.digits = -1}), std::invalid_argument);
 }
 
 TEST_CASE("the probe always looks at the corners") {

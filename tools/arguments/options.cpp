@@ -92,6 +92,7 @@ CLI::Option* add_option_with_default(CLI::App& verb, const char* names, T& value
 }
 using Text = std::string;
 template CLI::Option* add_option(CLI::App&, const char*, Text&, const char*, const Text&);
+template CLI::Option* add_option(CLI::App&, const char*, int&, const char*, const Text&);
 template CLI::Option* add_option(CLI::App&, const char*, std::int64_t&, const char*, const Text&);
 template CLI::Option* add_option(CLI::App&, const char*, std::vector<Text>&, const char*, const Text&);
 template CLI::Option* add_option(CLI::App&, const char*, std::optional<Text>&, const char*, const Text&);
@@ -183,6 +184,10 @@ EngineOptions with_vendor(EngineOptions options, const std::string& vendor) {
     if (line.find("cublas") != std::string_view::npos) std::cerr << "glgemm: note: " << line << '\n';
   };
   return options;
+}
+
+CLI::Option* add_digits(CLI::App& verb, int& digits, const std::string& description) {
+  return add_option(verb, "--digits", digits, "N", description)->check(in_range(1, 17));
 }
 
 CLI::Option* add_error_histogram(CLI::App& verb, std::string& path) {

@@ -83,7 +83,7 @@ MatrixPath parse_output_path(const std::string& path) {
   return result;
 }
 
-ArrayFile open_matrix(const std::string& path) {
+ArrayFile open_matrix(const std::string& path, bool has_titles) {
   const MatrixPath parsed = parse_matrix_path(path);
   if (parsed.file == "-") {
     std::string contents = read_standard_input();
@@ -101,7 +101,11 @@ ArrayFile open_matrix(const std::string& path) {
       if (const std::string_view other = kind_of_file(contents);
           !other.empty() && !(is_mtx && contents.starts_with("%%MatrixMarket")))
         throw cannot_read(path, other);
-      return InputFile(path, is_mtx ? npy_of_mtx(contents, path) : npy_of_csv(contents, path));
+      if (is_mtx) return InputFile(path, npy_of_mtx(contents, path));
+      std::string note;
+      ArrayFile file(InputFile(path, npy_of_csv(contents, path, has_titles ? &note : nullptr)));
+      file.note = std::move(note);
+      return file;
     }
     case Format::model:
       return open_tensor(parsed.file, parsed.array);
@@ -109,6 +113,16 @@ ArrayFile open_matrix(const std::string& path) {
       break;
   }
   return InputFile(path);
+}
+
+void require_csv(std::span<const std::string> inputs) {
+  if (std::none_of(inputs.begin(), inputs.end(), [](const auto& each) { return parse_matrix_path(each).format == Format::csv; }))
+    throw std::invalid_argument("--header: none of the inputs is a .csv file");
+}
+
+void require_text(const std::string& path) {
+  if (const Format format = parse_matrix_path(path).format; format != Format::csv && format != Format::mtx)
+    throw std::invalid_argument(fmt::format("--digits: {} is not text, as .csv and .mtx files are", quote(path)));
 }
 
 void require_one_pipe(std::span<const std::string> inputs) {
@@ -125,11 +139,12 @@ void require_no_input(const std::string& output, const std::string& option, std:
           fmt::format("{}: {} is the file of the input {}: {}", option, quote(output), quote(input), advice));
 }
 
-MatrixOutput::MatrixOutput(const std::string& path) : path_(parse_output_path(path)), file_(writable(path_)) {}
+MatrixOutput::MatrixOutput(const std::string& path, int digits)
+    : path_(parse_output_path(path)), file_(writable(path_)), digits_(digits) {}
 
 void MatrixOutput::write(const ArrayView& array) {
-  if (path_.format == Format::csv) return write_csv(file_, array);
-  if (path_.format == Format::mtx) return write_mtx(file_, array);
+  if (path_.format == Format::csv) return write_csv(file_, array, digits_);
+  if (path_.format == Format::mtx) return write_mtx(file_, array, digits_);
   std::string header = npy_header(array.type, array.shape);
   const std::string_view data(static_cast<const char*>(array.data),
                               static_cast<std::size_t>(elements(array.shape) * array.type.bytes));

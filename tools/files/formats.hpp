@@ -33,8 +33,14 @@ MatrixPath parse_matrix_path(const std::string& path);
 MatrixPath parse_output_path(const std::string& path);
 
 /// An .npy file or a tensor of a model, as it is; another format or a pipe, read as a whole and made into one in memory.
+/// `has_titles`: of a .csv file, as npy_of_csv().
 /// @throws FileError  it cannot be read, or does not hold what it should
-ArrayFile open_matrix(const std::string& path);
+ArrayFile open_matrix(const std::string& path, bool has_titles = false);
+
+/// What --header asks for.  @throws std::invalid_argument  none of these is a .csv file
+void require_csv(std::span<const std::string> inputs);
+/// What --digits asks for.  @throws std::invalid_argument  it is no .csv or .mtx file
+void require_text(const std::string& path);
 
 /// @throws std::invalid_argument  more than one of the paths is "-"
 void require_one_pipe(std::span<const std::string> inputs);
@@ -55,9 +61,10 @@ struct ArrayView {
 /// A matrix being written, see OutputFile. Where it is named in an archive that is there, the other arrays of that are kept.
 class MatrixOutput {
  public:
+  /// `digits`: of numbers as text, as write_csv().
   /// @throws FileError  as OutputFile; "-" where the standard output is a terminal; a model; .npz without libzip, or
   ///                    of a file that is no archive
-  explicit MatrixOutput(const std::string& path);
+  explicit MatrixOutput(const std::string& path, int digits = 0);
   OutputFile& file() noexcept { return file_; }
   /// Once.  @throws FileError  as OutputFile::write, or the format cannot hold the array
   void write(const ArrayView& array);
@@ -65,14 +72,16 @@ class MatrixOutput {
  private:
   MatrixPath path_;
   OutputFile file_;
+  int digits_;
 };
 
 // ---- Text: comma-separated values and the Matrix Market's format (math.nist.gov/MatrixMarket/formats.html)
 
 /// An .npy file, in memory, of what a CSV file holds: float64, a row a line, numbers between commas. Lines that are blank or
-/// begin with '#' do not count. `name` opens the messages.
+/// begin with '#' do not count. `name` opens the messages. With `note` the first line is titles, and no row; the note gets a
+/// sentence about titles that are numbers.
 /// @throws FileError  something is no number, the rows differ in length, or there are none; the message has the line
-std::string npy_of_csv(std::string_view text, const std::string& name);
+std::string npy_of_csv(std::string_view text, const std::string& name, std::string* note = nullptr);
 
 /// npy_of_csv() for a Matrix Market file: float64 for real, int64 for integer, uint64 for unsigned-integer (as SciPy writes),
 /// complex128 for complex elements, and float64 ones
@@ -81,11 +90,12 @@ std::string npy_of_csv(std::string_view text, const std::string& name);
 /// @throws FileError  it is malformed, or too large for the main memory; the message has the line
 std::string npy_of_mtx(std::string_view text, const std::string& name);
 
-/// Writes a matrix (or a vector: one row) with the fewest digits that give each number again when they are read.
+/// Writes a matrix (or a vector: one row) with the fewest digits that give each number again when they are read, or floats with
+/// so many significant `digits` at most.
 /// @throws FileError  as OutputFile::write; or a batch, or complex numbers
-void write_csv(OutputFile& file, const ArrayView& array);
+void write_csv(OutputFile& file, const ArrayView& array, int digits = 0);
 /// Writes a matrix as a dense, general one.  @throws FileError  as OutputFile::write; or a batch
-void write_mtx(OutputFile& file, const ArrayView& array);
+void write_mtx(OutputFile& file, const ArrayView& array, int digits = 0);
 
 // ---- Models' files
 

@@ -334,6 +334,7 @@ void require_whole(const InputFile& beginning) {
 NpyFile::NpyFile(ArrayFile file, Dimensions dimensions)
     : file_(std::move(file.file)),
       header_(naming(file_, [&] { return header_of(file_, file.array, dimensions); })),
+      note_(std::move(file.note)),
       type_(type_in(header_.type).value_or(Type::f64)) {
   try {
     with_npy_type(header_.type, [](auto) {});
@@ -471,7 +472,10 @@ std::string NpyFile::conversion() const {
 }
 
 std::string npy_header(const NpyType& type, const std::vector<std::int64_t>& shape) {
-  const char order = type.bytes == 1 ? '|' : type.big_endian ? '>' : '<', kind = type.beyond_numpy == Type::bf16 ? 'V' : type.kind;
+  const char order = type.bytes == 1   ? '|'
+                     : type.big_endian ? '>'
+                                       : '<',
+             kind = type.beyond_numpy == Type::bf16 ? 'V' : type.kind;
   std::string sizes;
   for (const std::int64_t size : shape) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
   std::string dictionary = fmt::format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': ({}{}), }}", order, kind,

@@ -71,6 +71,7 @@ struct ArrayFile {
 
   InputFile file;
   std::optional<NpyArray> array;
+  std::string note{};  ///< for the user, about how it is read
 };
 
 /// Which arrays are taken, besides those of two dimensions.
@@ -109,6 +110,8 @@ class NpyFile {
 
   const InputFile& file() const noexcept { return file_; }
   const NpyHeader& header() const noexcept { return header_; }
+  /// ArrayFile::note.
+  const std::string& note() const noexcept { return note_; }
   /// Of the elements that are read; float64 where glgemm does not have theirs and no other was chosen.
   Type type() const noexcept { return type_; }
   /// Which elements are neighbours in the file.
@@ -149,6 +152,7 @@ class NpyFile {
 
   InputFile file_;
   NpyHeader header_;
+  std::string note_;
   Type type_ = Type::f32;
   mutable std::atomic<std::int64_t> overflowed_{0};
 };

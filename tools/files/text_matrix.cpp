@@ -262,7 +262,7 @@ class MtxReader {
 /// Writes numbers and separators, some at a time.
 class Writer {
  public:
-  explicit Writer(OutputFile& file) : file_(file) {}
+  Writer(OutputFile& file, int digits) : file_(file), digits_(digits) {}
 
   void text(std::string_view text) {
     buffer_ += text;
@@ -296,12 +296,16 @@ class Writer {
 
  private:
   template <class T>
-  static std::string shortest(T value) {
+  std::string shortest(T value) const {
     std::array<char, 32> digits{};
-    return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
+    char* const end = digits.data() + digits.size();
+    if constexpr (std::is_floating_point_v<T>)
+      if (digits_ > 0) return {digits.data(), std::to_chars(digits.data(), end, value, std::chars_format::general, digits_).ptr};
+    return {digits.data(), std::to_chars(digits.data(), end, value).ptr};
   }
 
   OutputFile& file_;
+  int digits_;
   std::string buffer_;
 };
 
@@ -310,10 +314,21 @@ std::string_view unquoted(std::string_view field) {
   const bool quoted = field.size() >= 2 && field.front() == '"' && field.back() == '"';
   return quoted ? trimmed(field.substr(1, field.size() - 2)) : field;
 }
-/// Whether a word is a number without digits.
-bool is_special(std::string_view field) {
+bool is_number(std::string_view field) {
+  const char* const end = field.data() + field.size();
   double value = 0;
-  return std::from_chars(field.data() + (field.starts_with('+') ? 1 : 0), field.data() + field.size(), value).ec == std::errc();
+  const auto [stop, error] = std::from_chars(field.data() + (field.starts_with('+') ? 1 : 0), end, value);
+  return stop == end && error != std::errc::invalid_argument;
+}
+/// Whether a word is a title rather than a number that is misspelt.
+bool is_title(std::string_view field) {
+  return !is_number(field) && field.find_first_of("+-.0123456789") != 0;
+}
+
+/// Whether all between the commas of a line is such.
+bool all_of_line(std::string_view line, bool (*is_such)(std::string_view)) {
+  const std::vector<std::string_view> fields = split(line, ',');
+  return std::all_of(fields.begin(), fields.end(), [&](std::string_view field) { return is_such(unquoted(field)); });
 }
 
 /// Rows and columns of what is no batch.
@@ -325,8 +340,13 @@ std::pair<std::int64_t, std::int64_t> matrix_sizes(const OutputFile& file, const
 
 }  // namespace
 
-std::string npy_of_csv(std::string_view text, const std::string& name) {
+std::string npy_of_csv(std::string_view text, const std::string& name, std::string* note) {
   Lines lines(text, name, '#');
+  if (note) {
+    const std::string_view titles = lines.next().value_or("");
+    if (all_of_line(titles, is_number))
+      *note = fmt::format("--header leaves out the first line of {}, which holds numbers: {}", quote(name), in_quotes(titles));
+  }
   std::vector<double> values;
   std::int64_t rows = 0, columns = 0;
   while (const auto line = lines.next()) {
@@ -335,9 +355,8 @@ std::string npy_of_csv(std::string_view text, const std::string& name) {
     if (rows == 0) columns = count;
     if (count != columns)
       lines.fail(fmt::format("{} {} instead of {} as in the first row", count, count == 1 ? "number" : "numbers", columns));
-    const auto is_word = [](std::string_view field) { return field.find_first_of("0123456789") == field.npos; };
-    if (rows == 0 && std::all_of(fields.begin(), fields.end(), is_word) && !is_special(unquoted(fields.front())))
-      lines.fail(in_quotes(fields.front()) + " is not a number; a line of titles is left out, or begins with '#'");
+    if (rows == 0 && all_of_line(*line, is_title))
+      lines.fail(in_quotes(fields.front()) + " is not a number; a line of titles begins with '#', or --header leaves it out");
     for (const std::string_view field : fields) values.push_back(number<double>(lines, unquoted(field)));
     ++rows;
   }
@@ -355,13 +374,13 @@ std::string npy_of_mtx(std::string_view text, const std::string& name) {
   return MtxReader<double>(lines, header).read();
 }
 
-void write_csv(OutputFile& file, const ArrayView& array) {
+void write_csv(OutputFile& file, const ArrayView& array, int digits) {
   const auto [rows, columns] = matrix_sizes(file, array);
   if (array.type.kind == 'c') throw cannot_write(file.path(), "a .csv file has no complex numbers; .npy and .mtx files have");
   if (rows == 0 || columns == 0)
     throw cannot_write(file.path(), fmt::format("a .csv file cannot say that a matrix is {}; .npy and .mtx files can",
                                                 size_text(rows, columns)));
-  Writer writer(file);
+  Writer writer(file, digits);
   with_npy_type(array.type, [&, rows = rows, columns = columns]<class T>(T) {
     const T* element = static_cast<const T*>(array.data);
     for (std::int64_t i = 0; i < rows; ++i)
@@ -373,10 +392,10 @@ void write_csv(OutputFile& file, const ArrayView& array) {
   writer.flush();
 }
 
-void write_mtx(OutputFile& file, const ArrayView& array) {
+void write_mtx(OutputFile& file, const ArrayView& array, int digits) {
   const auto [rows, columns] = matrix_sizes(file, array);
   const bool integer = array.type.kind != 'f' && array.type.kind != 'c';
-  Writer writer(file);
+  Writer writer(file, digits);
   const char* const field = integer ? "integer" : array.type.kind == 'c' ? "complex" : "real";
   writer.text(fmt::format("%%MatrixMarket matrix array {} general\n{} {}\n", field, rows, columns));
   with_npy_type(array.type, [&, rows = rows, columns = columns]<class T>(T) {

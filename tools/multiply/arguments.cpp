@@ -26,6 +26,7 @@ void add_product_options(CLI::App& verb, ProductArguments& arguments) {
                           "A number that the product is multiplied by; complex as in 1-2i");
   add_option_with_default(verb, "--beta", arguments.beta, "X", "A number that --c is multiplied by before it is added");
   add_option(verb, "--c", arguments.c, "FILE", "The matrix that beta multiplies, of the product's shape");
+  verb.add_flag("--header", arguments.header, "Leave out the first line of each .csv file that is read: titles");
   add_number(
       verb, "--batch", arguments.batch, parse_size, "N",
       "Multiply N matrices by N: arrays of three dimensions, the first of which is N; one of two dimensions is used for all");
@@ -59,6 +60,7 @@ void add_multiply(CLI::App& app, int& status) {
              "that exists is replaced when the product is right")
       ->required();
   verb->add_flag("--force", arguments->force, "Let an output replace an input");
+  add_digits(*verb, arguments->digits);
   add_option(*verb, "--c-type", arguments->c_type, "TYPE",
              "f16: round the product of float16 factors to float16 (default: float32)");
   add_option(*verb, "--image", arguments->image, "FILE", "Draw the product as a heat map, as .png");

@@ -89,7 +89,7 @@ void write_product(MatrixOutput& output, const FileProduct& product, const Matri
 
 /// The files that multiply writes. All are opened before the work, so that none of it is in vain.
 struct Outputs {
-  explicit Outputs(const Arguments& arguments) : product(arguments.output) {
+  explicit Outputs(const Arguments& arguments) : product(arguments.output, arguments.digits) {
     if (!arguments.image.empty()) image.emplace(arguments.image);
     if (!arguments.error_image.empty()) error_image.emplace(arguments.error_image);
     if (!arguments.error_histogram.empty()) error_histogram.emplace(arguments.error_histogram);
@@ -205,6 +205,8 @@ void require_usable(const MultiplyArguments& arguments) {
   parse_output_path(arguments.output);
   const std::array<std::string, 3> inputs{arguments.a, arguments.b, arguments.c};
   require_one_pipe(inputs);
+  if (arguments.header) require_csv(inputs);
+  if (arguments.digits > 0) require_text(arguments.output);
   if (!arguments.error_histogram.empty()) require_svg(arguments.error_histogram, "--error-histogram");
   if (arguments.force) return;
   for (const auto& [option, output] :

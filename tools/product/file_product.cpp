@@ -106,12 +106,14 @@ bool holds(const NpyType& to, const NpyType& from) {
 }
 
 FileProduct::FileProduct(const ProductArguments& arguments)
-    : a(open_matrix(arguments.a), accepted(arguments)),
-      b(open_matrix(arguments.b), accepted(arguments)),
+    : a(open_matrix(arguments.a, arguments.header), accepted(arguments)),
+      b(open_matrix(arguments.b, arguments.header), accepted(arguments)),
       items(arguments.batch),
       batch(arguments.batch.value_or(1)) {
   require_items(a, arguments.batch);
   require_items(b, arguments.batch);
+  add_note(a);
+  add_note(b);
   choose_types(arguments);
   choose_scalars(arguments);
   match_shapes(arguments);
@@ -120,7 +122,8 @@ FileProduct::FileProduct(const ProductArguments& arguments)
     if (arguments.c.empty())
       throw std::invalid_argument(
           fmt::format("--beta is {}, and no --c says which {} matrix it multiplies", arguments.beta, size_text(m, n)));
-    c0.emplace(open_matrix(arguments.c), accepted(arguments));
+    c0.emplace(open_matrix(arguments.c, arguments.header), accepted(arguments));
+    add_note(*c0);
     match_c(*this, arguments.c, *c0);
   } else if (!arguments.c.empty()) {
     notes.push_back(fmt::format("beta is 0, so {} is not read", quote(arguments.c)));

@@ -35,6 +35,8 @@ struct ProductArguments {
   std::string alpha = "1";
   std::string beta = "0";
   std::optional<std::int64_t> batch;
+  bool header = false;  ///< of .csv files: a line of titles
+  int digits = 0;       ///< of a C that is text; 0: as many as it takes
 };
 
 /// The product that the arguments ask for, with its files open: of shapes and types that agree.
@@ -90,6 +92,11 @@ struct FileProduct {
   /// A and B are read in their own types from here on, or in that of their sums again. A quantised one is read as f32.
   void read_as_stored();
   void read_in_one_type();
+
+  /// What the user should know of how the file is read.
+  void add_note(const NpyFile& file) {
+    if (!file.note().empty()) notes.push_back(file.note());
+  }
 
   /// A, B, and C0 if it is there.
   std::vector<const NpyFile*> files() const;

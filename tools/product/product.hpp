@@ -102,6 +102,7 @@ struct HostProduct {
   Precision precision = Precision::standard;  ///< with which C was computed
   std::int64_t batch = 1;
   bool quantized = false;  ///< as in Terms
+  int digits = 0;          ///< likewise
   bool a_repeats = false;
   bool b_repeats = false;
   /// What the device gets in place of `a`, or of `b`, which have the same numbers for the check.
@@ -189,6 +190,7 @@ void for_each_item(const HostProduct<T, C>& p, const Matrix<C>& c, const F& f) {
   terms.c0 = &p.c0;
   terms.precision = p.precision;
   terms.quantized = p.quantized;
+  terms.digits = p.digits;
   if (p.batch == 1) {
     f(p.a, p.b, c, terms);
     return;

@@ -28,6 +28,15 @@ class OfThisProcess:
         raise TypeError(f"a {type(self).__module__}.{type(self).__name__} {words}")
 
 
+class Owner:
+    """Keeps an object, whose buffer arrays show, until they are freed. Each array has a reference to this, and so Python finds cycles."""
+
+    __slots__ = ("__weakref__", "kept")
+
+    def __init__(self, kept: Any) -> None:
+        self.kept = kept
+
+
 class Engine(OfThisProcess):
     """A device that multiplies.
 
@@ -200,7 +209,7 @@ class Engine(OfThisProcess):
         for _, at in places:
             if not 0 <= at < 1 << 62:
                 raise ValueError(f"quantized: the offset {at} is no byte of a buffer")
-        return self._service.wrap_quantized(format, shape, places, (buffer, scales, zeros))
+        return self._service.wrap_quantized(format, shape, places, Owner((buffer, scales, zeros)))
 
     def wrap(
         self,
@@ -217,7 +226,8 @@ class Engine(OfThisProcess):
         that shares with it. The array keeps the object. `offset` and `strides` are bytes, as NumPy's. A buffer of elements of 8
         or 16 bits has a size that is a multiple of 4 bytes. Raises ValueError where the array would leave the buffer.
         """
-        return self._service.wrap(_name_of("wrap", buffer), buffer, shape, np.dtype(dtype), offset, strides)
+        owner = None if isinstance(buffer, int) else Owner(buffer)
+        return self._service.wrap(_name_of("wrap", buffer), owner, shape, np.dtype(dtype), offset, strides)
 
     def finish(self) -> None:
         """Waits until the device has done all that was enqueued."""
