@@ -113,12 +113,13 @@ struct EngineOptions {
   /// engine's context must be current when the engine is destroyed: declare what keeps the context before the engine. The
   /// destructor asks OpenGL whether it is; where another context or none is current, it abandons the objects and tells `log`.
   bool release_on_destruction = false;
-  /// Whether products may run by the library of the device's maker, which reaches matrix cores that OpenGL does not: NVIDIA's cuBLAS, on
-  /// the same buffers, with its driver's libcuda. Both are looked for now, when the engine is made, and never needed: Limits::vendor says
-  /// how far that came, the log says why, and the planner takes the kernel `cublas` where it expects it to be faster. A product that the
-  /// library fails runs by a shader. docs/matrix-cores.md has what to know.
+  /// Whether products may run by the library of the device's maker, which reaches matrix cores that OpenGL does not: NVIDIA's
+  /// cuBLAS, on the same buffers, with its driver's libcuda. Both are looked for now, when the engine is made, and never needed:
+  /// Limits::vendor says how far that came, the log says why, and the planner takes the kernel `cublas` where it expects it to be
+  /// faster. A product that the library fails runs by a shader. docs/matrix-cores.md has what to know.
   Vendor vendor = Vendor::none;
-  /// The path of that library, or of its folder. By default the variable GLGEMM_CUBLAS, else where the system looks for libraries.
+  /// The path of that library, or of its folder. By default the variable GLGEMM_CUBLAS, else where the system looks for
+  /// libraries.
   std::optional<std::string> vendor_library{};
 };
 
@@ -201,6 +202,8 @@ class GLGEMM_EXPORT Engine {
   ///   image units 6 glGetIntegeri_v; then glUseProgram, glBindBufferRange or glBindBufferBase for each, glBindImageTexture,
   ///   3 glBindBuffer, and glIsProgram, glIsBuffer or glIsTexture for each object that is bound again. In a scope the size of a
   ///   buffer is asked for the first time only;
+  /// - where a vendor's library runs it (EngineOptions::vendor), in place of the dispatches: 2 glMemoryBarrier, and for
+  ///   each buffer that the library knows glIsBuffer and glIsNamedBufferResidentNV; in a scope when it goes over;
   /// - glIsProgramPipeline and glGetObjectLabel with EngineOptions::check_context; the queries of a Stopwatch for a report.
   ///
   /// A product that takes longer than EngineOptions::max_dispatch is enqueued in slices of about that. Each slice adds

@@ -39,7 +39,8 @@ struct ProgramKey {
   bool few_buffers = false;
   bool residual = false;
   bool bias = false;
-  /// Precision::fast stands here for a vendor's library alone. With Precision::extended sums are doubles if `doubles`, else two floats each.
+  /// Precision::fast stands here for a vendor's library alone. With Precision::extended sums are doubles if `doubles`, else two
+  /// floats each.
   Precision precision = Precision::standard;
   bool doubles = false;
   /// Of programs that are not standard: no compiler can fuse or reorder their operations, even one that does so to `precise`

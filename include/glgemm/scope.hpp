@@ -11,8 +11,8 @@ class Engine;
 
 /// Saves OpenGL state when it is made and restores it when it ends; while it lives, the engine's calls do neither. In between,
 /// the application must not rely on that state or change it, and must not delete, resize or map the buffers of its products in
-/// the scope. Scopes do not nest. Where a vendor's library is allowed (EngineOptions::vendor), the buffers of products that it ran
-/// are its own until Engine::fence(), another call that needs OpenGL, or the scope's end.
+/// the scope. Scopes do not nest. Where a vendor's library is allowed (EngineOptions::vendor), the buffers of products that it
+/// ran are its own until Engine::fence(), another call that needs OpenGL, or the scope's end.
 ///
 /// Made by Engine::scope(). Used and destroyed with the engine's context current.
 class GLGEMM_EXPORT Scope {

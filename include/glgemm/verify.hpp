@@ -50,8 +50,8 @@ struct Terms {
   accumulator_t<T> beta = accumulator_t<T>(0);
   /// C before the product, of C's shape; not looked at where beta is 0.
   const Matrix<C>* c0 = nullptr;
-  /// With Precision::extended, 4 u takes the place of gamma_K. With Precision::fast, 2^-9 is added to it where A and B are floats,
-  /// which a vendor's library may round to TF32, and products are exact of integers up to 2^11.
+  /// With Precision::extended, 4 u takes the place of gamma_K. With Precision::fast, 2^-9 is added to it where A and B are
+  /// floats, which a vendor's library may round to TF32, and products are exact of integers up to 2^11.
   Precision precision = Precision::standard;
   /// Whether A, or B, holds what codes stand for. A kernel may scale the sum of a group then: K + 2 takes the place of K, but
   /// with Precision::reproducible, where no kernel does.

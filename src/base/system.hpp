@@ -39,8 +39,8 @@ bool is_wine();
 /// The bytes of this machine's memory; 0 if the system does not say.
 std::int64_t main_memory_bytes();
 
-/// A shared library, which stays loaded: by its path, or where the system looks for its name. Null if there is none, and `why` then
-/// has the system's reason; `if_loaded`: null as well if nobody in this process has loaded it.
+/// A shared library, which stays loaded: by its path, or where the system looks for its name. Null if there is none, and `why`
+/// then has the system's reason; `if_loaded`: null as well if nobody in this process has loaded it.
 void* load_library(const std::string& name, std::string& why, bool if_loaded = false);
 /// A function of it by its name; null if it has none.
 using LibraryFunction = void (*)();

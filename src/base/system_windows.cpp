@@ -95,8 +95,9 @@ std::int64_t main_memory_bytes() {
 
 void* load_library(const std::string& name, std::string& why, bool if_loaded) {
   const std::filesystem::path path = to_path(name);
-  const HMODULE library = if_loaded ? GetModuleHandleW(path.c_str())
-                                    : LoadLibraryExW(path.c_str(), nullptr, path.is_absolute() ? LOAD_WITH_ALTERED_SEARCH_PATH : 0);
+  const HMODULE library = if_loaded
+                              ? GetModuleHandleW(path.c_str())
+                              : LoadLibraryExW(path.c_str(), nullptr, path.is_absolute() ? LOAD_WITH_ALTERED_SEARCH_PATH : 0);
   if (!library && !if_loaded) why = std::error_code(static_cast<int>(GetLastError()), std::system_category()).message();
   return library;
 }

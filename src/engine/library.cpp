@@ -138,7 +138,7 @@ void open_library(Engine::State& state) {
   std::string said;
   std::unique_ptr<vendor::Library> library = vendor::Library::open(path, state.limits.vendor, said);
   state.log(library ? fmt::format("products may run by {}", said) : fmt::format("no product runs by cublas: {}", said));
-  state.library = std::make_unique<LibraryUse>();
+  state.library = std::make_shared<LibraryUse>();
   state.library->library = std::move(library);
 }
 

@@ -522,8 +522,7 @@ std::optional<Fault> self_check(Engine::State& state, const Plan& plan) {
   }
   const bool promises_bits = plan.precision != Precision::standard && plan.precision != Precision::fast;
   const int left_out = kernels::has_epilogue(plan.problem) ? 2 : 1;
-  for (int i = 0; i <= left_out && !fault && promises_bits; ++i)
-    fault = SmallProduct(state, plan, true, i).check();
+  for (int i = 0; i <= left_out && !fault && promises_bits; ++i) fault = SmallProduct(state, plan, true, i).check();
   return fault;
 }
 

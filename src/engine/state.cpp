@@ -12,8 +12,8 @@
 
 #include "engine/execute.hpp"
 #include "engine/library.hpp"
-#include "kernels/kernels.hpp"
 #include "gl/program_statistics.hpp"
+#include "kernels/kernels.hpp"
 
 namespace glgemm {
 namespace {
@@ -30,10 +30,6 @@ void WorkBuffers::destroy(const gl::Api& api) noexcept {
   for (unsigned* buffer : {&workspace, &items}) gl::delete_buffer(api, *buffer);
   *this = {};
 }
-
-Engine::State::State() = default;
-Engine::State::~State() = default;
-Engine::State::State(State&&) noexcept = default;
 
 void Engine::State::check_usable(const char* what, bool stays) {
   if (released) throw std::invalid_argument(fmt::format("{}: the engine was released or abandoned", what));

@@ -91,17 +91,13 @@ struct GLGEMM_HIDDEN Engine::State {
   std::vector<std::shared_ptr<Offsets>> offsets;
   /// Programs that failed their self-check or that the driver refused; they are not run again.
   std::vector<StruckOff> struck_off;
-  std::unique_ptr<LibraryUse> library;  ///< null unless the options allow a vendor's library
+  std::shared_ptr<LibraryUse> library;  ///< null unless the options allow a vendor's library
   bool checking = false;  ///< a self-check is under way
   bool listens = false;   ///< to what the driver says of programs that are made: for the log, or for compile()
   /// The engine's own objects are gone. Its device matrices may still be used, unless `abandoned`.
   bool released = false;
   /// The context is gone.
   bool abandoned = false;
-
-  State();
-  ~State();
-  State(State&&) noexcept;
 
   /// Gives OpenGL the buffers back that a vendor's library has been given for products.
   /// @throws DeviceLost  that failed, and the products with it

@@ -76,15 +76,6 @@ const std::vector<Kernel>& kernel_table() {
   return table;
 }
 
-const std::vector<Kernel>& library_kernels() {
-  static const std::vector<Kernel> table = [] {
-    std::vector<Kernel> result;
-    for (const ProductFamily* each : kernels::library_families()) result.push_back(each->defaults());
-    return result;
-  }();
-  return table;
-}
-
 std::string_view name(const Kernel& kernel) noexcept {
   return family(kernel).name();
 }

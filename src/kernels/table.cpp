@@ -93,5 +93,10 @@ namespace glgemm {
 bool is_library(const Kernel& kernel) noexcept {
   return static_cast<std::size_t>(kernels::Family::index(kernel)) >= kernels::families().size();
 }
+#define DEFAULTS(name) kernels::family_##name().defaults(),
+const std::vector<Kernel>& library_kernels() {
+  static const std::vector<Kernel> table{LIBRARIES(DEFAULTS)};
+  return table;
+}
 Kernel::Kernel() : Kernel(kernels::product_families().back()->defaults()) {}
 }  // namespace glgemm

@@ -234,9 +234,8 @@ std::string milliseconds(double seconds) {
 }
 
 Explanation Chooser::explain(const Choice& taken) const {
-  Explanation why{.chosen_by = taken.by,
-                  .expected_seconds = taken.seconds,
-                  .precision = precision_of(taken.kernel) == options_.precision ? "" : why_planned(options_.precision, problem_)};
+  Explanation why{.chosen_by = taken.by, .expected_seconds = taken.seconds};
+  if (precision_of(taken.kernel) != options_.precision) why.precision = why_planned(options_.precision, problem_);
   const auto index = static_cast<std::size_t>(&taken - choices_.data());
   for (const Choice& other : std::span(choices_).subspan(index + 1))
     if (other.by == By::model && other.kernel != taken.kernel &&

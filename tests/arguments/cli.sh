@@ -32,7 +32,7 @@ for number in nan -nan inf; do  # a comparison with NaN is false
 done
 bad 'a whole number out of range' "glgemm tune: --patience: '1.5' is not a whole number from 1 to 1000000 (--help explains)" tune --patience 1.5
 bad 'a word that is none of a few' "glgemm bench: --check: 'maybe' is not auto, full or probe (--help explains)" bench --check maybe
-bad 'an unknown kernel' 'glgemm inspect: unknown kernel "fastest"; known kernels: outer, small, gemv, register, blocked, tiled, naive' \
+bad 'an unknown kernel' 'glgemm inspect: unknown kernel "fastest"; known kernels: outer, small, gemv, register, blocked, tiled, naive, cublas' \
   inspect --no-device --size 8 --kernel fastest
 bad 'an unknown parameter' 'glgemm inspect: kernel naive has no parameter "tile"; it has workgroup_x, workgroup_y' \
   inspect --no-device --size 8 --kernel naive:tile=8

@@ -29,6 +29,11 @@ def test_the_page_of_weights():
     assert doctest.testfile(str(ROOT / "docs/weights.md"), module_relative=False).failed == 0
 
 
+@pytest.mark.skipif(not (ROOT / "docs/matrix-cores.md").exists(), reason="the page is not here")
+def test_the_page_of_matrix_cores():
+    assert doctest.testfile(str(ROOT / "docs/matrix-cores.md"), module_relative=False).failed == 0
+
+
 @pytest.mark.skipif(not (ROOT / "docs/python.md").exists(), reason="the page is not here")
 def test_the_tutorial():
     text = (ROOT / "docs/python.md").read_text(encoding="utf-8")

@@ -9,6 +9,7 @@
 #include <glgemm/job.hpp>
 #include <glgemm/scope.hpp>
 #include <set>
+#include <thread>
 
 #include "base/system.hpp"
 #include "engine/library.hpp"
@@ -500,7 +501,12 @@ TEST_CASE("vendor: what an engine says that comes no further") {
   CHECK(test::own_engine(nowhere).limits().vendor == VendorLibrary::no_library);
   CHECK(logged("vendor/libcuda.so.1 has no cublas"));
   CHECK(its->calls("cuDevicePrimaryCtxRetain") == 0);  // which takes memory
-  its->fail("cublasCreate_v2", 1, 1, 0);               // the newest is for newer drivers
+  EngineOptions by_variable = allowing();
+  by_variable.vendor_library.reset();
+  ::setenv("GLGEMM_CUBLAS", "vendor", 1);
+  CHECK(test::own_engine(by_variable).limits().vendor == VendorLibrary::ready);
+  ::unsetenv("GLGEMM_CUBLAS");
+  its->fail("cublasCreate_v2", 1, 1, 0);  // the newest is for newer drivers
   EngineOptions linked = allowing();
   const TemporaryFolder folder;
   for (const char* const name : {"libcublas.so.13", "libcublas.so.12"})
@@ -597,6 +603,51 @@ TEST_CASE("vendor: an engine that ends without release(), is abandoned, or is a 
   int ended = 0;
   REQUIRE(::waitpid(child, &ended, 0) == child);
   CHECK(ended == 0);
+}
+
+TEST_CASE("vendor: an engine and its context go to another thread and back") {
+  const StandIns* const its = stand_ins();
+  if (!its) return;
+  Owner owner;
+  OwnBuffers own;
+  owner.engine.gemm(own.product(), by_cublas());
+  test::context().release_current();
+  std::string wrong;
+  std::thread([&] {
+    try {
+      test::context();
+      owner.engine.gemm(own.product(), by_cublas());
+      void* current = nullptr;
+      its->current(&current);
+      if (current || !own.right()) wrong = "a wrong product, or a context that stays";
+    } catch (const std::exception& error) {
+      wrong = error.what();
+    }
+    test::context().release_current();
+  }).join();
+  CHECK(wrong == "");
+  test::context();
+  owner.engine.gemm(own.product(), by_cublas());
+  CHECK(own.right());
+}
+
+TEST_CASE("vendor: a context that is lost") {
+  const StandIns* const its = stand_ins();
+  if (!its) return;
+  {
+    Owner owner(allowing(), test::counting_loader);
+    test::DeviceProduct product(owner.engine, 20, 10, 30);
+    owner.engine.gemm(product.gemm, by_cublas());
+    test::lose_context_after(3);
+    try {
+      owner.engine.gemm(product.gemm, by_cublas());
+      (void)product.right();
+    } catch (const DeviceLost&) {
+    }
+    owner.engine.abandon();
+    test::lose_context_after(test::never);
+  }
+  CHECK(its->held() == 0);
 }
 
 TEST_CASE("vendor: the planner takes it by price") {

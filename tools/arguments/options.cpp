@@ -170,10 +170,10 @@ CLI::Option* add_precision(CLI::App& verb, std::string& precision) {
 }
 
 CLI::Option* add_vendor(CLI::App& verb, std::string& vendor) {
-  return add_option_with_default(
-      verb, "--vendor", vendor, "none|allowed|FILE",
-      "Whether products may run by the library of the device's maker, NVIDIA's cuBLAS, which has matrix cores: none; allowed, the "
-      "planner takes it where it is faster; or allowed, with the path of libcublas or of its folder");
+  return add_option_with_default(verb, "--vendor", vendor, "none|allowed|FILE",
+                                 "Whether products may run by the library of the device's maker, NVIDIA's cuBLAS, which has "
+                                 "matrix cores: none; allowed, the "
+                                 "planner takes it where it is faster; or allowed, with the path of libcublas or of its folder");
 }
 
 EngineOptions with_vendor(EngineOptions options, const std::string& vendor) {
