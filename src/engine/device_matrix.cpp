@@ -88,6 +88,7 @@ DeviceMatrix::DeviceMatrix(std::shared_ptr<Engine::State> state, std::int64_t ro
     gl::label_buffer(api, buffers_[i],
                      fmt::format("glgemm {} {}{}", size_text(rows, columns), to_string(type),
                                  buffers_.size() > 1 ? fmt::format(", band {}", i) : ""));
+  state_->own_buffers(buffers_);
 }
 
 DeviceMatrix::~DeviceMatrix() {

@@ -17,6 +17,10 @@ constexpr int most_failures = 3;
 /// A buffer that is registered keeps its memory, even one that the application has deleted.
 constexpr std::size_t max_registered = 64;
 
+bool has(const std::vector<unsigned>& buffers, unsigned buffer) {
+  return std::find(buffers.begin(), buffers.end(), buffer) != buffers.end();
+}
+
 void unregister(Engine::State& state, unsigned buffer) noexcept {
   LibraryUse& use = *state.library;
   use.library->forget(buffer);
@@ -88,12 +92,12 @@ void go(Engine::State& state, std::span<const unsigned> buffers) {
   gl::barrier_before_transfers(state.api);
   if (!library.is_away())  // others may have got the names since
     for (const unsigned known : library.buffers())
-      if (!gl::is_marked(state.api, known)) unregister(state, known);
+      if (!has(use.own, known) && !gl::is_marked(state.api, known)) unregister(state, known);
   std::vector<unsigned> made;
   std::copy_if(buffers.begin(), buffers.end(), std::back_inserter(made), [&](unsigned buffer) { return !library.knows(buffer); });
   library.go(buffers);
   for (const unsigned buffer : made)
-    if (gl::mark_buffer(state.api, buffer)) use.marked.push_back(buffer);
+    if (!has(use.own, buffer) && gl::mark_buffer(state.api, buffer)) use.marked.push_back(buffer);
 }
 
 /// What is left of a batch that gives its items one by one.
@@ -164,13 +168,18 @@ void Engine::State::come_back() {
   }
   const std::vector<unsigned> known = library->library->buffers();
   for (std::size_t i = 0; i < known.size(); ++i) {
-    const bool is_marked = std::find(library->marked.begin(), library->marked.end(), known[i]) != library->marked.end();
-    if (!why.empty() || !is_marked || known.size() - i > max_registered) unregister(*this, known[i]);
+    const bool stays = has(library->marked, known[i]) || has(library->own, known[i]);
+    if (!why.empty() || !stays || known.size() - i > max_registered) unregister(*this, known[i]);
   }
   if (!is_done) throw DeviceLost(fmt::format("gemm: the products that cublas was given may be wrong: {}", why));
 }
 
+void Engine::State::own_buffers(std::span<const unsigned> buffers) {
+  if (library) library->own.insert(library->own.end(), buffers.begin(), buffers.end());
+}
+
 void Engine::State::forget_buffer(unsigned buffer) noexcept {
+  if (library) std::erase(library->own, buffer);
   if (!library || !library->library || !library->library->knows(buffer) || is_gone()) return;
   try {
     come_back();

@@ -13,10 +13,12 @@ namespace glgemm {
 /// What an engine has of a vendor's library.
 struct LibraryUse {
   std::unique_ptr<vendor::Library> library;
-  /// The buffers that bear a mark of ours, see gl::mark_buffer(). The others are unregistered as soon as they are back.
+  /// The buffers that bear a mark of ours, see gl::mark_buffer(). Those that neither bear one nor are the
+  /// engine's own are unregistered as soon as they are back.
   std::vector<unsigned> marked{};
-  int failures = 0;    ///< one after another
-  bool stays = false;  ///< more products follow in this call: buffers are given back at its end
+  std::vector<unsigned> own{};  ///< matrices of the engine's own, which nobody else deletes or gives new storage
+  int failures = 0;             ///< one after another
+  bool stays = false;           ///< more products follow in this call: buffers are given back at its end
 };
 
 /// Looks for the library if the options allow it. Sets Limits::vendor, and tells the log what was found.

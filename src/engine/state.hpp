@@ -104,6 +104,8 @@ struct GLGEMM_HIDDEN Engine::State {
   void come_back();
   /// To be called before a buffer of the engine's is deleted.
   void forget_buffer(unsigned buffer) noexcept;
+  /// Before any product has them: buffers of the engine's own, which stay registered until forget_buffer().
+  void own_buffers(std::span<const unsigned> buffers);
   void release_library() noexcept;
 
   /// Whether OpenGL must not be called.

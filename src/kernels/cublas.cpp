@@ -99,7 +99,7 @@ class CublasFamily final : public ProductFamily {
     const double m = number(round_up(problem.m, tile)), n = number(round_up(problem.n, tile)), k = number(problem.k),
                  batch = number(problem.batch);
     // A multiply-add of the shaders, all of them together.
-    const double multiply_add = price.multiply_add / price.lanes / number(limits.concurrent_groups);
+    const double multiply_add = price.multiply_add * price.groups / price.lanes / number(limits.concurrent_groups);
     const auto bytes_of = [&](const Operand& x) { return number(element_bytes(x.format.type)); };
     const double bytes = batch * (number(problem.m) * k * bytes_of(problem.a) + k * number(problem.n) * bytes_of(problem.b) +
                                   number(problem.m) * number(problem.n) * bytes_of(problem.c));
