@@ -215,10 +215,12 @@ class GLGEMM_EXPORT Engine {
   /// of C.
   ///
   /// If it throws anything but DeviceLost, nothing has been enqueued.
-  /// @throws std::invalid_argument  shapes or types disagree, a view leaves its buffer or is misaligned, a buffer is mapped and not
+  /// @throws std::invalid_argument  shapes or types disagree, a view leaves its buffer or is misaligned, a buffer is mapped and
+  /// not
   ///                                persistently (GL_MAP_PERSISTENT_BIT), C overlaps an input
   ///                                or another item's C; the message has the numbers
-  /// @throws Unsupported            options.kernel cannot run this, no kernel passes its check on this driver, the driver lacks the
+  /// @throws Unsupported            options.kernel cannot run this, no kernel passes its check on this driver, the driver lacks
+  /// the
   ///                                type, or transform feedback is active
   /// @throws OutOfMemory            the workspace, or the buffer for the items, could not be had; the message has the bytes
   /// @throws GlError                the driver refused to compile the kernel that options.kernel names; the message has its log

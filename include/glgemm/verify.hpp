@@ -119,9 +119,9 @@ GLGEMM_VERIFY_EXPORT Check check_full(const Matrix<T>& a, const Matrix<T>& b, co
 ///    single wrong element in a row is never missed. Rows with several wrong ones are missed with probability 2^-280 at most for
 ///    floats, 2^-77 for doubles, and for integer types, where the row's errors are all multiples of 2^s, 2^-(7 (32 - s)).
 ///  - For others: in the reference's arithmetic within the bound, summed over the row, as an alarm for gross errors: it finds a
-///    wrong row or block, not always a wrong element, and passes over rows and columns that are not finite, or overflow where they
-///    may. Columns are taken in up to eight groups of like sizes, each alone: what rounding may do to huge ones hides no error in
-///    others, unless they are huge in a few rows alone.
+///    wrong row or block, not always a wrong element, and passes over rows and columns that are not finite, or overflow where
+///    they may. Columns are taken in up to eight groups of like sizes, each alone: what rounding may do to huge ones hides no
+///    error in others, unless they are huge in a few rows alone.
 /// A row that fails is then compared element by element, so that the place is known.
 /// @throws std::invalid_argument  the shapes disagree
 template <class T = float, class C = accumulator_t<T>>

@@ -238,7 +238,7 @@ DebugGroup::DebugGroup(const Api& api, std::string_view text) : api_(api) {
   if (api.max_debug_groups == 0) return;
   GLint depth = 0;
   api.GetIntegerv(GL_DEBUG_GROUP_STACK_DEPTH, &depth);
-  pushed_ = depth + 1 < api.max_debug_groups;  // NVIDIA's driver does not count the group that is there without a push
+  pushed_ = depth < api.max_debug_groups;
   if (pushed_) api.PushDebugGroup(GL_DEBUG_SOURCE_THIRD_PARTY, 0, static_cast<GLsizei>(text.size()), text.data());
 }
 

@@ -242,5 +242,6 @@ TEST_CASE("sealed: a driver that does as it is told runs the other form, and sta
   options.struck_off = {{engine.plan({.m = 9, .n = 9, .k = 9}, options).program()}};
   CHECK_THROWS_WITH_AS(engine.plan({.m = 9, .n = 9, .k = 9}, options), doctest::Contains("failed its self-check"), Unsupported);
   options.struck_off.front().refused = true;
-  CHECK_THROWS_WITH_AS(engine.plan({.m = 9, .n = 9, .k = 9}, options), doctest::Contains("is refused by the driver"), Unsupported);
+  CHECK_THROWS_WITH_AS(engine.plan({.m = 9, .n = 9, .k = 9}, options), doctest::Contains("is refused by the driver"),
+                       Unsupported);
 }

@@ -171,7 +171,7 @@ MUTANTS = [
            (CONVOLUTION_PLANS, CONVOLUTIONS)),
     Mutant("the copy reads the plane behind an image", "shaders/border.comp", "plane < size.w;", "plane <= size.w;", (CONVOLUTIONS,)),
     Mutant("a buffer that was deleted and made anew is still mapped as it was", "src/engine/library.cpp",
-           "if (!gl::is_marked(state.api, known)) unregister(state, known);", "if (known == 0) unregister(state, known);", (VENDOR,)),
+           "if (!has(use.own, known) && !gl::is_marked(state.api, known)) unregister(state, known);", "if (known == 0) unregister(state, known);", (VENDOR,)),
     Mutant("cuBLAS multiplies by alpha, and the shader that ends C once more", "src/engine/library.cpp", "result.alpha = 1, result.beta = 0;",
            "result.beta = 0;", (VENDOR,)),
     Mutant("a fence in a scope does not have CUDA give the buffers back", "src/engine/state.cpp", "  if (!stays) come_back();", "  if (stays) come_back();", (VENDOR,)),

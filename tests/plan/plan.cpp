@@ -660,7 +660,8 @@ TEST_CASE("what was tuned goes before the model, unless it cannot run or is stru
     CHECK(to_string(other.kernel) != "tiled:tile=16");
     CHECK(why.chosen_by == Explanation::By::model);
     const std::string reason = std::string("tiled:tile=16 ") + (refused ? "is refused by the driver" : "failed its self-check");
-    CHECK(std::any_of(why.passed_over.begin(), why.passed_over.end(), [&](const auto& passed) { return passed.reason == reason; }));
+    CHECK(
+        std::any_of(why.passed_over.begin(), why.passed_over.end(), [&](const auto& passed) { return passed.reason == reason; }));
   }
   make_plan(make_problem(2000, 2000, 2000), limits, {.tuning = tuned}, &why);
   CHECK(why.chosen_by == Explanation::By::model);
