@@ -269,13 +269,15 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
     const bool has_long_products =
         precision == Precision::extended || (precision == Precision::reproducible && is_complex(sum_type(problem)));
     const bool nvidia = is_nvidia(limits);
+    std::vector<Blocked> tiles{{128, 128, 16, 16, 8, 16, 0}, {128, 128, 16, 8, 8, 16, 0}, {64, 128, 16, 4, 8, 16, 0},
+                               {64, 64, 16, 4, 8},           {64, 64, 16, 4, 4},          {32, 32, 16, 4, 4}};
+    if (nvidia)  // the others were measured there alone
+      for (const Blocked& more : {Blocked{64, 128, 8, 8, 8}, Blocked{64, 64, 16, 8, 4}, Blocked{32, 64, 16, 4, 8},
+                                  Blocked{32, 64, 32, 4, 4}, Blocked{32, 32, 32, 4, 4}})
+        tiles.push_back(more);
     for (const int panels : {0, 1}) {
       bool has_largest = false;
-      for (Blocked k :
-           {Blocked{128, 128, 16, 16, 8, 16, 0}, Blocked{128, 128, 16, 8, 8, 16, 0}, Blocked{64, 128, 8, 8, 8, 8, 0},
-            Blocked{64, 128, 16, 4, 8, 16, 0}, Blocked{64, 64, 16, 8, 4}, Blocked{64, 64, 16, 4, 8}, Blocked{64, 64, 16, 4, 4},
-            Blocked{32, 64, 16, 4, 8}, Blocked{32, 64, 32, 4, 4}, Blocked{32, 32, 16, 4, 4}, Blocked{32, 32, 32, 4, 4}}) {
-        if (k.block_m == 64 && k.tile_m == 8 && !nvidia) continue;  // measured there alone
+      for (Blocked k : tiles) {
         k.panels = panels;
         if (nvidia) k.pad = panels == 0 ? 1 : 0;
         k.turn = panels == 0 && limits.device_class == DeviceClass::apple_m1 ? 1 : 0;

@@ -312,7 +312,7 @@ TEST_CASE("refused: where no kernel is left, the message says whether the driver
   const HostGemm product{.a = host_matrix(a), .b = host_matrix(b), .c = host_matrix(c)};
   for (const bool is_refused : {true, false}) {
     if (!is_refused && !test::computes()) continue;
-    const Fault nothing{"void main() {", "void main() { if (size.x > 0u) return;"};
+    const Fault nothing{"void main() {", "void main() { if (size.x > 0) return;"};
     const doctest::Contains said(is_refused ? " is refused by the driver" : " failed its self-check");
     Engine engine = broken([](const ProgramKey&) { return true; }, is_refused ? refused[0] : nothing);
     for (int i = 0; i < 2; ++i) {
