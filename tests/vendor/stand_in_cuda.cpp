@@ -45,6 +45,8 @@ class Bound {
   explicit Bound(const Resource& resource) {
     gl<PFNGLGETINTEGERVPROC>("glGetIntegerv")(GL_VERTEX_ARRAY_BINDING, &before_);
     gl<PFNGLBINDVERTEXARRAYPROC>("glBindVertexArray")(resource.array);
+    // Mesa 25 and 26 may have lost what the array has once the application has deleted buffers and made others.
+    if (resource.buffer != 0) gl<PFNGLBINDBUFFERPROC>("glBindBuffer")(GL_ELEMENT_ARRAY_BUFFER, resource.buffer);
   }
   ~Bound() { gl<PFNGLBINDVERTEXARRAYPROC>("glBindVertexArray")(static_cast<GLuint>(before_)); }
   Bound(const Bound&) = delete;
