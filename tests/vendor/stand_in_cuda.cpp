@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,7 @@ struct Resource {
   bool mapped = false;
 };
 int registered = 0, mapped = 0;
-std::vector<Resource*> all_resources;
+std::vector<std::unique_ptr<Resource>> all_resources;  // those of a lost context end with the library
 std::vector<Resource*> of_stream;
 
 template <class F>
@@ -99,7 +100,7 @@ void stand_in_reset() {
   counts.clear();
 }
 void stand_in_orphan(unsigned buffer) {
-  for (Resource* const each : all_resources) each->is_orphan = each->is_orphan || each->buffer == buffer;
+  for (const auto& each : all_resources) each->is_orphan = each->is_orphan || each->buffer == buffer;
 }
 int stand_in_registered() {
   return registered;
@@ -172,12 +173,11 @@ int cuStreamSynchronize(void*) {
 int cuGraphicsGLRegisterBuffer(void** result, unsigned buffer, unsigned) {
   ENTER_WITH_CONTEXT;
   if (!gl<PFNGLISBUFFERPROC>("glIsBuffer")(buffer)) return invalid_value;
-  auto* const resource = new Resource;
+  Resource* const resource = all_resources.emplace_back(std::make_unique<Resource>()).get();
   gl<PFNGLGENVERTEXARRAYSPROC>("glGenVertexArrays")(1, &resource->array);
   const Bound bound(*resource);
   gl<PFNGLBINDBUFFERPROC>("glBindBuffer")(GL_ELEMENT_ARRAY_BUFFER, buffer);
   resource->buffer = buffer;
-  all_resources.push_back(resource);
   ++registered;
   *result = resource;
   return 0;
@@ -187,8 +187,7 @@ int cuGraphicsUnregisterResource(void* it) {
   auto* const resource = static_cast<Resource*>(it);
   if (resource->mapped) --mapped, std::erase(of_stream, resource);
   gl<PFNGLDELETEVERTEXARRAYSPROC>("glDeleteVertexArrays")(1, &resource->array);
-  std::erase(all_resources, resource);
-  delete resource;
+  std::erase_if(all_resources, [&](const auto& each) { return each.get() == resource; });
   --registered;
   return 0;
 }
