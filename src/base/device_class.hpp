@@ -34,6 +34,10 @@ constexpr bool is_between(DeviceClass device, DeviceClass first, DeviceClass las
   return first <= device && device <= last;
 }
 
+inline bool is_nvidia(const Limits& limits) noexcept {
+  return is_between(limits.device_class, DeviceClass::nvidia_kepler, DeviceClass::nvidia_blackwell);
+}
+
 /// A driver emulates doubles that are this slow: each operation takes hundreds of instructions.
 inline constexpr double emulated_f64_rate = 0.01;
 

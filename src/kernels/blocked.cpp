@@ -136,10 +136,6 @@ double decoding(const ElementFormat& format, DeviceClass device) {
   return element_bytes(format.type) == 1 || moves ? 8 : 1;
 }
 
-bool is_nvidia(const Limits& limits) {
-  return is_between(limits.device_class, DeviceClass::nvidia_kepler, DeviceClass::nvidia_blackwell);
-}
-
 constexpr About about{.name = "blocked",
                       .summary = "for GPUs: blocks in shared memory, tiles in registers",
                       .vector_operands = VectorOperands::a_and_b,

@@ -81,10 +81,6 @@ bool takes_chunks(const Problem& problem, const Limits& limits) {
   return codes < 256 || storage_bytes(its, codes) % 4 == 0;
 }
 
-bool is_nvidia(const Limits& limits) {
-  return is_between(limits.device_class, DeviceClass::nvidia_kepler, DeviceClass::nvidia_blackwell);
-}
-
 /// Vectors that a workgroup brings to shared memory at a time, as shared_columns.glsl has it.
 int shared_vectors(const Gemv& kernel) {
   return (kernel.workgroup > 128 ? 4 : 8) * kernel.workgroup;
@@ -314,11 +310,11 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
       // than two rows only where there are as many even so. The more rows a workgroup has, the less it takes to bring columns for
       // them.
       const bool has_room = limits.shared_bytes >= 40 * 1024 && limits.workgroup_invocations >= 256;
-      const std::int64_t rows_of_c = std::max(problem.m, problem.n) * problem.batch;
+      const double rows_of_c = static_cast<double>(std::max(problem.m, problem.n)) * static_cast<double>(problem.batch);
       for (const int lanes : {1, 4, 16, 32, 64})
         for (const int rows : {8, 4, 2})
           for (const int workgroup : {roomy_invocations(limits), has_room ? 256 : roomy_invocations(limits)}) {
-            const bool fills = rows_of_c / rows * lanes / 32 >= 10 * limits.concurrent_groups;
+            const bool fills = rows_of_c / rows * lanes / 32 >= 10 * static_cast<double>(limits.concurrent_groups);
             const bool whole = lanes != 16 || few > 1 || problem.k < 32 * codes_step;  // subgroups, but for rows of few chunks
             if (is_nvidia(limits) ? (rows > 2 && !fills) || !whole : rows < 8 || lanes > 32) continue;
             Gemv kernel = on_gpu(problem, limits, few, lanes);

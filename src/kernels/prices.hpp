@@ -56,7 +56,7 @@ inline constexpr Prices gpu_prices{32, 0.25, 6, 8, 8, 1, 2, 20, 20, 300, 5000, 1
 inline Prices prices(const Limits& limits) {
   if (limits.cpu) return cpu_prices;
   const DeviceTraits& device = traits(limits);
-  const bool nvidia = is_between(limits.device_class, DeviceClass::nvidia_kepler, DeviceClass::nvidia_blackwell);
+  const bool nvidia = is_nvidia(limits);
   Prices result = nvidia ? nvidia_prices : gpu_prices;
   if (nvidia) {
     result.memory = result.multiply_add / result.lanes / device.memory_bytes;
