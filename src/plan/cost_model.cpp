@@ -14,14 +14,14 @@ namespace {
 /// The invocations that a compute unit of a GPU runs at a time, at most, and with as many registers as DeviceTraits calls good.
 constexpr double max_at_once = 2048, roomy_at_once = 512;
 
-/// The bytes of A, B and C.
+/// The bytes of A, B and C. As doubles, since a problem may be larger than its bytes can be counted.
 double bytes_of_operands(const Problem& problem) {
+  const auto number = [](std::int64_t x) { return static_cast<double>(x); };
+  const double m = number(problem.m), n = number(problem.n), k = number(problem.k);
+  constexpr std::int64_t some = 1024;  // whole blocks of codes
   double bytes = 0;
-  for (const auto& [x, elements] : {std::pair{&problem.a, saturating_product({problem.m, problem.k})},
-                                    std::pair{&problem.b, saturating_product({problem.k, problem.n})},
-                                    std::pair{&problem.c, saturating_product({problem.m, problem.n})}})
-    bytes +=
-        static_cast<double>(storage_bytes(x->format, elements)) * static_cast<double>(x->batch_stride == 0 ? 1 : problem.batch);
+  for (const auto& [x, elements] : {std::pair{&problem.a, m * k}, std::pair{&problem.b, k * n}, std::pair{&problem.c, m * n}})
+    bytes += elements * number(storage_bytes(x->format, some)) / some * (x->batch_stride == 0 ? 1 : number(problem.batch));
   return bytes;
 }
 
