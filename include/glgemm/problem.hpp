@@ -32,11 +32,12 @@ GLGEMM_EXPORT std::string to_string(const ElementFormat& format);
 /// Reads what `to_string` writes.  @throws std::invalid_argument  the message lists the known types and formats
 GLGEMM_EXPORT ElementFormat parse_format(std::string_view text);
 /// The bytes that so many successive elements take, from the beginning of a block on: whole blocks of a quantised matrix. Its
-/// scales count where they lie in the blocks.
+/// scales count where they lie in the blocks. INT64_MAX if they are more.
 constexpr std::int64_t storage_bytes(const ElementFormat& format, std::int64_t elements) noexcept {
-  if (!format.quantization) return elements * element_bytes(format.type);
-  const std::int64_t codes = block_codes(format.quantization);
-  return (elements + codes - 1) / codes * block_bytes(format.quantization);
+  const std::int64_t codes = format.quantization ? block_codes(format.quantization) : 1;
+  const std::int64_t bytes = format.quantization ? block_bytes(format.quantization) : element_bytes(format.type);
+  const std::int64_t blocks = elements / codes + (elements % codes > 0 ? 1 : 0);
+  return blocks > INT64_MAX / bytes ? INT64_MAX : blocks * bytes;
 }
 
 /// Where the elements of a matrix lie: in lines that are `ld` elements apart; at constant distances along rows and along columns;
