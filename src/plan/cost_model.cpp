@@ -5,7 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
 
 namespace glgemm {
