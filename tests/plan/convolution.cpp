@@ -23,7 +23,7 @@ std::int64_t offset(const std::vector<std::int32_t>& table, std::int64_t step, s
   return table.empty() ? i * step : table[static_cast<std::size_t>(i)];
 }
 
-/// Of a placement's elements, the last one's.
+/// Where a placement's last element lies.
 std::int64_t last(const Placement& place) {
   const auto most = [](const std::vector<std::int32_t>& table, std::int64_t step, std::int64_t count) {
     return table.empty() ? (count - 1) * step : *std::max_element(table.begin(), table.end());
