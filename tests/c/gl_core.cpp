@@ -349,8 +349,7 @@ TEST_CASE("C: numbers that name nothing, and what the engine refuses") {
   check_epilogue([](glgemm_epilogue& e) { e.activation.kind = GLGEMM_ACTIVATION_LEAKY_RELU, e.activation.parameters[0] = 0.5; },
                  "activation.kind is 2, which has 1 parameters, and activation.parameter_count is 0: make it by");
   check_epilogue([](glgemm_epilogue& e) { e.activation.parameter_count = 1; }, "activation.kind is 0, which has 0 parameters");
-  check_epilogue([](glgemm_epilogue& e) { e.activation = glgemm_activation_clamp(1, 0); },
-                 "from 1 to 0 lies no number");
+  check_epilogue([](glgemm_epilogue& e) { e.activation = glgemm_activation_clamp(1, 0); }, "from 1 to 0 lies no number");
   residual.type = 77;
   check_epilogue([&](glgemm_epilogue& e) { e.residual = &residual; }, "residual.type is 77");
 
@@ -548,7 +547,7 @@ TEST_CASE("C: contexts, and what the device says") {
     CHECK(glgemm_headless_make_current(parent) == GLGEMM_OK);
     REQUIRE(glgemm_engine_limits(engine, &limits) == GLGEMM_OK);
     CHECK(limits.device_class == to_string(test::engine().limits().device_class));
-    // A plan within these limits, and within those of a class that there is not.
+    // A plan within these limits, and within the limits of a class that there is not.
     CHECK(glgemm_headless_make_current(parent) == GLGEMM_OK);
     glgemm_options within = initialised(glgemm_options_init);
     within.limits = &limits;
