@@ -118,6 +118,7 @@ struct ConvolutionProblem {
   bool input_aligned = true, filters_aligned = true, output_aligned = true;
   bool bias = false, residual = false;
   ActivationKind activation = ActivationKind::none;
+  bool multiplies = true;  ///< alpha is not 0. Where it is, neither the input nor the filters are read.
   friend bool operator==(const ConvolutionProblem&, const ConvolutionProblem&) = default;
 };
 

@@ -22,29 +22,67 @@ struct BorderedCopy {
   friend bool operator==(const BorderedCopy&, const BorderedCopy&) = default;
 };
 
-/// How a convolution runs: cut into pieces of whole images, or of rows of one image. For each piece, the part of the input that
-/// it reads is copied where a border is needed, and then each group of channels is a product, or transposed with a stride
-/// several: one for each phase, that is for the outputs that share their filter's elements. A depthwise one (as many groups as
-/// input channels) is no product, and runs by a kernel of its own that needs no copy.
+/// How a convolution runs. It is cut into pieces of whole images, or of rows of one image. The steps of a piece are: the copy of
+/// the part of the input that it reads, where a border is needed; then the product of each group of channels, or, transposed with
+/// a stride, one product for each phase of each group. A phase is the outputs that share their filter's elements. A depthwise
+/// convolution (as many groups as input channels) is no product: it is the steps of a program of its own, which needs no copy.
 struct ConvolutionPlan {
+  /// What pieces of one size have in common. The last pieces along the images and the rows may be smaller than the others.
+  struct Shape {
+    std::int64_t images = 0, rows = 0;
+    BorderedCopy border;         ///< of the first such piece, if the piece has its first row at row 0
+    std::vector<Plan> products;  ///< of a group
+    friend bool operator==(const Shape&, const Shape&) = default;
+  };
+
   ConvolutionProblem problem;
-  bool depthwise = false;  ///< it then has neither pieces nor products
+  bool depthwise = false;
   /// The images of a piece, and their output's rows: elements along `axis`, the first dimension along which the output is longer
-  /// than 1.
+  /// than 1. A depthwise convolution is cut into images alone.
   std::int64_t piece_images = 1, piece_rows = 1;
   std::size_t axis = 0;
-  std::int64_t pieces = 0;  ///< none where the output has no elements
-  /// Of the first piece, which is the largest.
-  BorderedCopy border;
+  std::int64_t pieces = 0;    ///< none where the output has no elements, nor of a depthwise convolution
+  std::vector<Shape> shapes;  ///< of the pieces, the largest first
   /// The program that copies, where something is copied, or that runs a depthwise convolution.
   std::optional<ProgramKey> program;
-  /// The products of its first group.
-  std::vector<Plan> products;
+  /// Of that program: what a dispatch may have, and the most bytes of input that one may read.
+  LargestDispatch largest_dispatch;
+  std::int64_t window_bytes = 0;
+  std::int64_t strip_rows = 1;  ///< of output, that an invocation of a depthwise convolution computes
   /// In the workspace come first what products need, then the copy.
   std::int64_t border_offset_bytes = 0;
   std::int64_t workspace_bytes = 0;
+
+  /// The copy of the largest piece, and the products of a group of it. Empty where it has none.
+  GLGEMM_EXPORT const BorderedCopy& border() const noexcept;
+  GLGEMM_EXPORT const std::vector<Plan>& products() const noexcept;
   friend bool operator==(const ConvolutionPlan&, const ConvolutionPlan&) = default;
 };
+
+/// Where a step of a convolution belongs: the piece, by its first image and its first row of output, the group of channels, and
+/// the product of the group.
+struct ConvolutionPlace {
+  std::int64_t image = 0, row = 0, group = 0;
+  std::size_t shape = 0, product = 0;
+  friend bool operator==(const ConvolutionPlace&, const ConvolutionPlace&) = default;
+};
+
+/// A step of the copy of a piece, of a product, or of the program of a depthwise convolution: Step::stage says which.
+struct ConvolutionStep {
+  ConvolutionPlace place;
+  Step step;
+};
+
+/// Where an enumeration stands. A new one stands at the beginning.
+struct ConvolutionCursor {
+  ConvolutionPlace place;
+  bool copied = false;  ///< the copy of this piece is done
+  Cursor at;            ///< in the copy, the product or the depthwise program
+};
+
+/// The next step, as next_slice() of a product.
+GLGEMM_EXPORT std::optional<ConvolutionStep> next_slice(const ConvolutionPlan& plan, ConvolutionCursor& cursor,
+                                                        double work = std::numeric_limits<double>::infinity());
 
 /// Throws what is wrong with a convolution's sizes and types, or returns. Any thread.
 /// @throws std::invalid_argument  with the numbers

@@ -36,9 +36,10 @@
 
 namespace glgemm {
 
-/// What a step of a plan does: bring A, or B, into panels; multiply; add up the parts of k.
-enum class Stage { pack_a, pack_b, multiply, reduce };
-constexpr std::size_t stage_count = 4;
+/// What a step of a plan does: bring A, or B, into panels; multiply; add up the parts of k. Of a convolution
+/// (convolution_plan.hpp) also: copy the input with a border; convolve each channel by itself.
+enum class Stage { pack_a, pack_b, multiply, reduce, copy, depthwise };
+constexpr std::size_t stage_count = 6;
 
 /// The parts of a plan's workspace. Those that a plan does not need have no bytes.
 struct WorkspaceLayout {
@@ -134,7 +135,8 @@ GLGEMM_EXPORT Problem transposed(const Problem& problem);
 
 /// One dispatch: a grid of workgroups from row y0 and column x0 on (both in elements of the piece of C), for the layers from z0
 /// on. A layer is an item of the piece; where k is cut into parts, a part of an item, part after part. A pack step's grid is over
-/// rows (x) and k (y) of its operand, a reduction's over the elements of C (x).
+/// rows (x) and k (y) of its operand, a reduction's over the elements of C (x). A copy's is over vectors of 16 bytes (x), lines
+/// (y) and planes of the copy; a depthwise convolution's over channels and runs of a row (x), strips of rows (y) and images.
 struct Step {
   Stage stage = Stage::multiply;
   std::array<std::int64_t, 3> groups{};

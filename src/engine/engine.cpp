@@ -18,10 +18,11 @@
 
 #include "base/device_class.hpp"
 #include "base/system.hpp"
-#include "engine/execute.hpp"
+#include "engine/enqueue.hpp"
 #include "engine/library.hpp"
 #include "engine/offsets.hpp"
-#include "engine/state.hpp"
+#include "engine/prepare.hpp"
+#include "engine/ready.hpp"
 #include "engine/validate.hpp"
 #include "gl/arithmetic.hpp"
 #include "gl/program_statistics.hpp"
@@ -175,12 +176,12 @@ Plan Engine::plan(const Problem& problem, const PlanOptions& options, Explanatio
 void Engine::gemm(const Gemm& product, const PlanOptions& options, Report* report) {
   state_->check_usable("gemm", state_->scoped);
   std::optional<gl::StateGuard> guard;
-  const Call call = glgemm::prepare(*state_, "gemm", product, options, state_->work, guard);
-  if (!report) return enqueue(*state_, call, nullptr);
+  Call call = glgemm::prepare(*state_, "gemm", product, options, state_->work, guard);
+  if (!report) return enqueue(*state_, Steps(std::move(call)), nullptr);
   *report = {.kernel = to_string(call.prepared->plan.kernel), .plan = {call.prepared, &call.prepared->plan}};
   Stopwatch watch(*this);
   watch.start();
-  enqueue(*state_, call, report);
+  enqueue(*state_, Steps(std::move(call)), report);
   watch.stop();
   report->kernel_time = watch.elapsed();
 }
@@ -188,12 +189,12 @@ void Engine::gemm(const Gemm& product, const PlanOptions& options, Report* repor
 void Engine::gemm(std::span<const Gemm> products, const PlanOptions& options) {
   state_->check_usable("gemm", state_->scoped);
   std::optional<gl::StateGuard> guard;
-  const std::vector<Call> calls = glgemm::prepare(*state_, "gemm", products, options, state_->work, guard);
+  std::vector<Call> calls = glgemm::prepare(*state_, "gemm", products, options, state_->work, guard);
   if (state_->library) state_->library->stays = true;
   const std::unique_ptr<Engine::State, void (*)(Engine::State*)> at_end(state_.get(), [](Engine::State* state) {
     if (state->library) state->library->stays = false;
   });
-  for (const Call& call : calls) enqueue(*state_, call, nullptr);
+  for (Call& call : calls) enqueue(*state_, Steps(std::move(call)), nullptr);
   if (!state_->scoped) state_->come_back();
 }
 
@@ -240,7 +241,7 @@ void Engine::prepare(std::span<const Problem> problems, const PlanOptions& optio
     } while (!make_ready(*state_, *prepared, options.kernel.has_value()));
     if (state_->options.self_check || is_library(prepared->plan.kernel)) continue;
     for (const Stage stage : prepared->plan.stages())
-      run_on_nothing(*state_, prepared->plan.program(stage), *prepared->programs[static_cast<std::size_t>(stage)]);
+      state_->run_on_nothing(prepared->plan.program(stage), *prepared->programs[static_cast<std::size_t>(stage)]);
   }
 }
 

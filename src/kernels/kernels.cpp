@@ -25,9 +25,9 @@ namespace {
 
 /// The place of a parameter in the family's list.
 std::size_t place_of(const Kernel& kernel, std::string_view name) {
+  const Family& its = family(kernel);
+  if (const std::size_t place = its.place_of(name); place < its.count()) return place;
   const std::vector<KernelParameter> list = parameters(kernel);
-  const auto found = std::find_if(list.begin(), list.end(), [&](const KernelParameter& each) { return each.name == name; });
-  if (found != list.end()) return static_cast<std::size_t>(found - list.begin());
   throw std::invalid_argument(fmt::format("kernel {} has no parameter \"{}\"; it has {}", glgemm::name(kernel), name,
                                           names_of(list, &KernelParameter::name)));
 }

@@ -16,6 +16,7 @@
 #include "base/rounding.hpp"
 #include "base/text.hpp"
 #include "kernels/kernels.hpp"
+#include "plan/choose.hpp"
 #include "plan/cost_model.hpp"
 #include "plan/piece.hpp"
 #include "plan/problem.hpp"
@@ -106,8 +107,12 @@ bool is_faster(const Choice& x, const Choice& y) {
 /// Which kernels may run a problem, in the order in which they are tried.
 class Chooser {
  public:
-  Chooser(const Problem& problem, const Limits& limits, const PlanOptions& options)
-      : problem_(problem), limits_(limits), options_(options), precision_(planned(options.precision, problem)) {
+  Chooser(const Problem& problem, const Limits& limits, const PlanOptions& options, const RefusesProgram& why_not_program)
+      : problem_(problem),
+        limits_(limits),
+        options_(options),
+        why_not_program_(why_not_program),
+        precision_(planned(options.precision, problem)) {
     check_precision(problem, limits, precision_);
     if (options.kernel)
       force(*options.kernel);
@@ -134,6 +139,7 @@ class Chooser {
         plan.sealed = !reason.empty() && precision_ != Precision::standard;
         if (plan.sealed) reason = why_struck_off(plan);
       }
+      if (reason.empty()) reason = why_refused(plan);
       if (reason.empty()) {
         if (why) *why = explain(choice);
         return plan;
@@ -152,6 +158,8 @@ class Chooser {
   void consider(const Kernel& kernel, By by, std::int64_t split_k);
   /// Which of the plan's programs is struck off; empty if none is.
   std::string why_struck_off(const Plan& plan) const;
+  /// Why the caller refuses one of the plan's programs; empty if it does not.
+  std::string why_refused(const Plan& plan) const;
   std::string why_cannot(const Kernel& kernel) const;
   /// What a plan of the kernel's has: the planned precision, or `fast` where it computes in a narrower type.
   Precision precision_of(const Kernel& kernel) const {
@@ -163,6 +171,7 @@ class Chooser {
   const Problem& problem_;
   const Limits& limits_;
   const PlanOptions& options_;
+  const RefusesProgram& why_not_program_;
   const Precision precision_;
   std::vector<Choice> choices_;      ///< the best first
   std::vector<PassedOver> refused_;  ///< those that cannot run
@@ -214,7 +223,7 @@ void Chooser::consider(const Kernel& kernel, By by, std::int64_t split_k) {
   add(std::max(parts.least, parts.most));
   std::stable_sort(cuts.begin(), cuts.end(), is_faster);
   // The program that sums a part, or the one that adds parts up, may be struck off.
-  choices_.insert(choices_.end(), cuts.begin(), options_.struck_off.empty() ? cuts.begin() + 1 : cuts.end());
+  choices_.insert(choices_.end(), cuts.begin(), options_.struck_off.empty() && !why_not_program_ ? cuts.begin() + 1 : cuts.end());
 }
 
 std::string Chooser::why_struck_off(const Plan& plan) const {
@@ -226,6 +235,13 @@ std::string Chooser::why_struck_off(const Plan& plan) const {
                            precision_ == Precision::standard ? ""
                                                              : fmt::format(": this driver has no {} products of {} of it",
                                                                            to_string(precision_), to_string(sum_type(problem_))));
+  return {};
+}
+
+std::string Chooser::why_refused(const Plan& plan) const {
+  if (!why_not_program_) return {};
+  for (const Stage stage : plan.stages())
+    if (std::string reason = why_not_program_(plan.program(stage)); !reason.empty()) return reason;
   return {};
 }
 
@@ -250,6 +266,11 @@ Explanation Chooser::explain(const Choice& taken) const {
 }  // namespace
 
 Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOptions& options, Explanation* why) {
+  return make_plan(problem, device_limits, options, why, nullptr);
+}
+
+Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOptions& options, Explanation* why,
+               const RefusesProgram& why_not) {
   validate(problem);
   const Limits& limits = options.limits ? *options.limits : device_limits;
   validate(limits);
@@ -258,7 +279,7 @@ Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOp
   if (options.split_k < 0) throw std::invalid_argument(fmt::format("make_plan: k in {} parts", options.split_k));
   if (!limits.f64 && needs_f64(sum_type(problem)))
     throw Unsupported(fmt::format("gemm: this driver has no doubles, and the product is {}", to_string(sum_type(problem))));
-  return Chooser(problem, limits, options).choose(why);
+  return Chooser(problem, limits, options, why_not).choose(why);
 }
 
 }  // namespace glgemm

@@ -382,7 +382,7 @@ TEST_CASE("refused: convolutions, textures' copies aside; where nothing is left;
     check_refused(engine, "depthwise");
     Convolution whole = depthwise;
     whole.groups = 1;
-    const std::string family(name(test::engine().plan(Engine::problem(whole)).products.front().kernel));
+    const std::string family(name(test::engine().plan(Engine::problem(whole)).products().front().kernel));
     Engine other = broken(of_family(family), refused[0]);
     CHECK(test::fault_of_convolution(other, whole, 1) == "");
     check_refused(other, family);

@@ -96,6 +96,9 @@ class Walk {
         return take_multiply(step, at);
       case Stage::reduce:
         return take_reduce(step, at);
+      case Stage::copy:
+      case Stage::depthwise:
+        require(false, "a step of a convolution");
     }
   }
 

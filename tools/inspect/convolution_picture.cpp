@@ -89,8 +89,8 @@ struct Shown2 {
 Shown2 shown_input(const ConvolutionPlan& plan) {
   const Place image = plane_of(plan.problem.input);
   Place first{0, 0}, last = image;
-  if (plan.border.size_bytes > 0) {
-    const Place begin = plane_of(plan.border.first), size = plane_of(plan.border.size);
+  if (plan.border().size_bytes > 0) {
+    const Place begin = plane_of(plan.border().first), size = plane_of(plan.border().size);
     first = {std::min<std::int64_t>(0, begin.row), std::min<std::int64_t>(0, begin.column)};
     // The copy of other pieces reaches further down.
     last = {std::max(image.row - std::min<std::int64_t>(0, begin.row), begin.row + size.row),
@@ -114,14 +114,14 @@ double draw_input(Drawing& picture, const PlannedConvolution& planned) {
   picture.text({0, 14}, "The input, and what is read of it", "title");
   const Shown2 shown = shown_input(plan);
   const Grid2 grid = grid_of(shown.first, shown.size, 28, 330);
-  const bool copied = plan.border.size_bytes > 0;
+  const bool copied = plan.border().size_bytes > 0;
   if (copied)
-    picture.rectangle(grid.box(plane_of(plan.border.first), plane_of(plan.border.size)), "c3 wash",
+    picture.rectangle(grid.box(plane_of(plan.border().first), plane_of(plan.border().size)), "c3 wash",
                       "the copy of the first piece");
   picture.rectangle(grid.box({0, 0}, image), "paper");
   picture.rectangle(grid.box({0, 0}, image), "c0 wash", "the image");
   if (copied) {  // darker
-    const Place begin = plane_of(plan.border.first), size = plane_of(plan.border.size);
+    const Place begin = plane_of(plan.border().first), size = plane_of(plan.border().size);
     const Place from{std::max<std::int64_t>(0, begin.row), std::max<std::int64_t>(0, begin.column)};
     const Place to{std::min(image.row, begin.row + size.row), std::min(image.column, begin.column + size.column)};
     if (to.row > from.row && to.column > from.column)
@@ -132,12 +132,13 @@ double draw_input(Drawing& picture, const PlannedConvolution& planned) {
   for (const Place& place : met_at(plan.problem, shown_pixel(plan.problem)))
     picture.rectangle(grid.box(place, {1, 1}), "c5 fill", fmt::format("under the filter: {}", pixel_text(place)));
   picture.rectangle(grid.box({0, 0}, image), "frame");
-  if (copied) picture.rectangle(grid.box(plane_of(plan.border.first), plane_of(plan.border.size)), "frame");
+  if (copied) picture.rectangle(grid.box(plane_of(plan.border().first), plane_of(plan.border().size)), "frame");
   std::vector<std::string> lines{fmt::format("an image: {} elements of {}", sizes_text(plan.problem.input, planned.convolution),
                                              counted(plan.problem.input_channels, "channel"))};
   if (copied) {
     lines.push_back(fmt::format("the first piece's copy, with zeros outside the image: {} elements, {}",
-                                sizes_text(plan.border.size, planned.convolution), binary_bytes_text(plan.border.size_bytes)));
+                                sizes_text(plan.border().size, planned.convolution),
+                                binary_bytes_text(plan.border().size_bytes)));
   } else {
     lines.emplace_back("no copy: the image is read as it lies");
   }
@@ -176,9 +177,9 @@ double draw_output(Drawing& picture, const PlannedConvolution& planned) {
   if (!plan.depthwise)
     lines.push_back(fmt::format("{}, each of {} and {}; one after the other", counted(plan.pieces, "piece"),
                                 counted(plan.piece_images, "image"), counted(plan.piece_rows, "row")));
-  if (problem.transposed && plan.products.size() > 1)
+  if (problem.transposed && plan.products().size() > 1)
     lines.push_back(fmt::format("{}, each a product: pixels that share their filter's elements; one of each is filled",
-                                counted(std::ssize(plan.products), "phase")));
+                                counted(std::ssize(plan.products()), "phase")));
   return lines_of_text(picture, 0, 28 + grid.unit * static_cast<double>(image.row) + 6, lines);
 }
 
@@ -225,11 +226,11 @@ double draw_filter(Drawing& picture, const PlannedConvolution& planned) {
 double draw_matrices(Drawing& picture, const PlannedConvolution& planned) {
   const ConvolutionPlan& plan = planned.plan;
   picture.text({0, 14}, "The product: C = A B", "title");
-  if (plan.products.empty())
+  if (plan.products().empty())
     return lines_of_text(
         picture, 0, 20,
         {"None: each channel of output comes from its own channel of input.", "A kernel of its own reads the image as it lies."});
-  const Plan& product = plan.products.front();
+  const Plan& product = plan.products().front();
   const auto [m, n, k] = sizes_of(product);
   const Proportions length({m, n, k});
   constexpr double gap = 10, room_x = panel_width - 70 - gap, room_y = 260;
@@ -258,7 +259,7 @@ double draw_matrices(Drawing& picture, const PlannedConvolution& planned) {
       fmt::format("kernel: {}", name(product.kernel))};
   if (planned.products() > 1)
     lines.push_back(fmt::format("{} in all: {}, {}, {}", counted(planned.products(), "product"),
-                                counted(std::ssize(plan.products), "phase"), counted(plan.problem.groups, "group"),
+                                counted(std::ssize(plan.products()), "phase"), counted(plan.problem.groups, "group"),
                                 counted(plan.pieces, "piece")));
   if (!length.true_to_scale()) lines.emplace_back("Not to scale: the longer sides are drawn shorter.");
   return lines_of_text(picture, 0, c.y + c.height + 8, lines);
@@ -272,7 +273,7 @@ double draw_bytes_of(Drawing& picture, const PlannedConvolution& planned) {
   std::vector<BytesRow> rows{{"input", input_elements(planned.convolution) * element, "c0 fill"},
                              {"filters", storage_bytes(problem.filters, filter_elements(planned.convolution)), "c1 fill"},
                              {"output", output_elements(planned.convolution) * element_bytes(problem.output_type), "c2 fill"},
-                             {"a piece's copy", plan.border.size_bytes, "c3 fill"},
+                             {"a piece's copy", plan.border().size_bytes, "c3 fill"},
                              {"workspace", plan.workspace_bytes, "c3 fill"}};
   if (problem.transposed) return draw_bars(picture, rows);
   rows.push_back({"A, if stored", problem.groups * product.m * product.k * element, "c0 wash"});

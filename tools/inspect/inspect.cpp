@@ -73,7 +73,7 @@ std::vector<PassedOver> passed_over(const Planned& planned, const Device& device
 }
 
 std::string_view stage_key(Stage stage) {
-  constexpr std::array<std::string_view, stage_count> names{"pack_a", "pack_b", "multiply", "reduce"};
+  constexpr std::array<std::string_view, stage_count> names{"pack_a", "pack_b", "multiply", "reduce", "copy", "depthwise"};
   return names.at(static_cast<std::size_t>(stage));
 }
 
@@ -177,7 +177,7 @@ void print(const StreamPlan& plan) {
 }  // namespace
 
 std::string_view stage_name(Stage stage) {
-  constexpr std::array<std::string_view, stage_count> names{"pack A", "pack B", "multiply", "add up"};
+  constexpr std::array<std::string_view, stage_count> names{"pack A", "pack B", "multiply", "add up", "copy", "convolve"};
   return names.at(static_cast<std::size_t>(stage));
 }
 
