@@ -8,7 +8,7 @@
 #include <utility>
 
 #include <glgemm/fence.hpp>
-#include <glgemm/program_report.hpp>
+#include <glgemm/inspect.hpp>
 #include <glgemm/stopwatch.hpp>
 
 #include "base/quantization.hpp"
@@ -140,7 +140,7 @@ void BorderCopier::copy(const Lines& lines) {
 /// Copies two small images with a border and compares every byte: drivers do miscompile.
 /// @throws GlError  a byte is wrong
 void check_copy(Engine::State& state, const ConvolutionProblem& like, const ProgramKey& key, gl::Program& program) {
-  if (!state.options.self_check || state.self_checked(key)) return;
+  if (!state.options.experimental->self_check || state.self_checked(key)) return;
   ConvolutionProblem problem;
   problem.batch = 2, problem.input = {2, 3, 5}, problem.input_type = like.input_type;
   problem.input_channels = key.vector_reads == VectorReads::none ? 3 : 16 / element_bytes(problem.input_type);
@@ -221,7 +221,7 @@ std::shared_ptr<PreparedConvolution> prepared_for(Engine::State& state, const Co
   made->bindings = gl::product_bindings;
   if (made->plan.depthwise) {
     made->bindings |= depthwise_bindings(*made->plan.program);
-    made->depthwise = depthwise_work(problem, options.limits.value_or(state.limits), *made->plan.program);
+    made->depthwise = depthwise_work(problem, options.experimental->limits.value_or(state.limits), *made->plan.program);
   } else if (const auto& key = made->plan.program) {
     if (key->vector_reads == VectorReads::image) made->bindings |= gl::image_a;
     for (const unsigned buffer : {kernels::binding_a, kernels::binding_partial})
@@ -393,8 +393,8 @@ void ConvolutionSteps::enqueue_copy(Engine::State& state, const BorderedCopy& bo
   const std::int64_t images = std::min(prepared.plan.piece_images, problem.batch - image_);
   gl::barrier_between_dispatches(state.api, prepared.plan.program->vector_reads == VectorReads::image);
   const TensorView& input = call_.convolution.input;
-  BorderCopier(state, prepared.options.limits.value_or(state.limits), *prepared.copy, *prepared.plan.program, problem, moved,
-               input.buffer, input.offset_bytes, image_, to)
+  BorderCopier(state, prepared.options.experimental->limits.value_or(state.limits), *prepared.copy, *prepared.plan.program,
+               problem, moved, input.buffer, input.offset_bytes, image_, to)
       .copy({0, images * (channels_are_volumes ? problem.input_channels : 1), 0, border.size[0], 0, border.size[1]});
 }
 

@@ -1,7 +1,7 @@
 // Convolutions as they run: copies with a border, and products.
 #pragma once
 
-#include <glgemm/convolution_plan.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "engine/prepare.hpp"
 #include "plan/convolution.hpp"

@@ -6,6 +6,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <glgemm/experimental.hpp>
+
 #include "base/elements.hpp"
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
@@ -267,7 +269,7 @@ bool make_depthwise_ready(Engine::State& state, const ProgramKey& program) {
     state.strike_off({program, refused.reason, true});
     return false;
   }
-  if (!state.options.self_check || state.self_checked(program)) return true;
+  if (!state.options.experimental->self_check || state.self_checked(program)) return true;
   // A program for all filters that reads vectors takes those with channels innermost.
   const bool hwio_alone = program.vector_reads != VectorReads::none && parameter(program.kernel, "filter_h") == 0;
   for (const FilterLayout layout : {FilterLayout::hwio, FilterLayout::ohwi}) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+
 #include "base/elements.hpp"
 #include "base/quantization.hpp"
 #include "engine/library.hpp"
@@ -373,7 +374,8 @@ namespace {
 
 /// Seconds that the cost model expects a product to take.
 double modelled_seconds(const Engine::State& state, const Prepared& prepared) {
-  return expected_seconds(prepared.plan, prepared.options.limits.value_or(state.limits), prepared.options.runs);
+  return expected_seconds(prepared.plan, prepared.options.experimental->limits.value_or(state.limits),
+                          prepared.options.experimental->runs);
 }
 
 /// The cost model may be wrong by this factor before a step takes longer than it should.

@@ -5,6 +5,7 @@
 #include <functional>
 #include <utility>
 
+
 #include "base/system.hpp"
 #include "engine/execute.hpp"
 #include "engine/validate.hpp"
@@ -118,11 +119,17 @@ Gemm without_first(const Gemm& product, std::int64_t items) {
   return rest;
 }
 
+/// Has the planner believe that the vendor's library is in this state.
+void set_vendor(const Engine::State& state, PlanOptions& options, VendorLibrary vendor) {
+  std::optional<Limits>& limits = options.experimental.edit().limits;
+  if (!limits) limits = state.limits;
+  limits->vendor = vendor;
+}
+
 /// Runs a product by whichever program the planner takes.
 std::shared_ptr<const Prepared> run_by_shader(Engine::State& state, Gemm product, PlanOptions options) {
   options.kernel.reset();
-  options.limits = options.limits.value_or(state.limits);
-  options.limits->vendor = VendorLibrary::not_asked;
+  set_vendor(state, options, VendorLibrary::not_asked);
   product.workspace.reset();  // which was large enough for the library
   WorkBuffers work;
   const std::unique_ptr<WorkBuffers, std::function<void(WorkBuffers*)>> at_end(
@@ -149,8 +156,7 @@ void open_library(Engine::State& state) {
 PlanOptions uncut(const Engine::State& state, const PlanOptions& options) {
   PlanOptions result = options;
   if (state.limits.vendor == VendorLibrary::not_asked) return result;
-  result.limits = options.limits.value_or(state.limits);
-  result.limits->vendor = VendorLibrary::uncut;
+  set_vendor(state, result, VendorLibrary::uncut);
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+
 #include "engine/offsets.hpp"
 #include "engine/validate.hpp"
 #include "kernels/kernels.hpp"
@@ -32,7 +33,7 @@ Plan ready_plan(Engine::State& state, const Problem& problem, const Plan& plan, 
   Explanation why;
   make_plan(problem, state.limits, options, &why);
   for (const Explanation::PassedOver& passed : why.passed_over) {
-    if (!why_not(problem, passed.kernel, options.limits.value_or(state.limits)).empty()) continue;
+    if (!why_not(problem, passed.kernel, options.experimental->limits.value_or(state.limits)).empty()) continue;
     PlanOptions other = options;
     other.kernel = passed.kernel;
     try {
@@ -106,7 +107,7 @@ class SelfCheckScope {
 /// Whether the programs of the plan pass their self-check or have passed it before. Strikes off the one that does not.
 bool passes(Engine::State& state, const Plan& plan) {
   const std::vector<Stage> stages = plan.stages();
-  if (!state.options.self_check || state.checking ||
+  if (!state.options.experimental->self_check || state.checking ||
       std::all_of(stages.begin(), stages.end(), [&](Stage stage) { return state.self_checked(plan.program(stage)); }))
     return true;
   std::optional<Fault> fault;
@@ -147,10 +148,11 @@ Problem problem_to_plan(const Gemm& product) {
 
 PlanOptions with_own(const Engine::State& state, const PlanOptions& options) {
   PlanOptions result = options;
-  if (result.limits && result.limits->vendor == VendorLibrary::ready) result.limits->vendor = state.limits.vendor;
-  if (result.tuning.empty() && !result.untuned) result.tuning = state.tuning;
+  ExperimentalPlanOptions& own = result.experimental.edit();
+  if (own.limits && own.limits->vendor == VendorLibrary::ready) own.limits->vendor = state.limits.vendor;
+  if (own.tuning.empty() && !own.untuned) own.tuning = state.tuning;
   for (const StruckOff& each : state.struck_off)
-    if (!each.refused || !options.kernel) result.struck_off.push_back(each);  // who names a kernel gets the driver's log
+    if (!each.refused || !options.kernel) own.struck_off.push_back(each);  // who names a kernel gets the driver's log
   return result;
 }
 

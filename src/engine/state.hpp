@@ -9,8 +9,9 @@
 
 #include <glgemm/device_matrix.hpp>
 #include <glgemm/engine.hpp>
+#include <glgemm/experimental.hpp>
 #include <glgemm/fence.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "base/fork.hpp"
 #include "engine/pace.hpp"
@@ -92,8 +93,8 @@ struct GLGEMM_HIDDEN Engine::State {
   /// Programs that failed their self-check or that the driver refused; they are not run again.
   std::vector<StruckOff> struck_off;
   std::shared_ptr<LibraryUse> library;  ///< null unless the options allow a vendor's library
-  bool checking = false;  ///< a self-check is under way
-  bool listens = false;   ///< to what the driver says of programs that are made: for the log, or for compile()
+  bool checking = false;                ///< a self-check is under way
+  bool listens = false;                 ///< to what the driver says of programs that are made: for the log, or for compile()
   /// The engine's own objects are gone. Its device matrices may still be used, unless `abandoned`.
   bool released = false;
   /// The context is gone.

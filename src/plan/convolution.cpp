@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include <glgemm/error.hpp>
+#include <glgemm/experimental.hpp>
 
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
@@ -438,7 +439,7 @@ void cut(ConvolutionPlan& plan, const Fits& fits) {
 
 ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& limits, const PlanOptions& options) {
   validate(problem);
-  const Limits& within = options.limits.value_or(limits);
+  const Limits& within = options.experimental->limits.value_or(limits);
   ConvolutionPlan plan;
   plan.problem = problem;
   while (plan.axis < 2 && problem.output[plan.axis] == 1) ++plan.axis;
@@ -446,7 +447,7 @@ ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& limit
   if (problem.batch == 0 || pixels_of_row == 0 || problem.output_channels == 0) return plan;
   if (!options.kernel && options.precision == Precision::standard && why_not_depthwise(problem, within).empty()) {
     const ProgramKey program = depthwise_program(problem, within);
-    plan.depthwise = std::none_of(options.struck_off.begin(), options.struck_off.end(),
+    plan.depthwise = std::none_of(options.experimental->struck_off.begin(), options.experimental->struck_off.end(),
                                   [&](const StruckOff& each) { return each.program == program; });
     if (plan.depthwise) {
       plan.program = program;

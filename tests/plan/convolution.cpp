@@ -4,8 +4,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <glgemm/convolution_plan.hpp>
 #include <glgemm/error.hpp>
+#include <glgemm/inspect.hpp>
 #include <optional>
 #include <string>
 #include <utility>
