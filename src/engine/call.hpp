@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include <glgemm/convolution_plan.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "engine/state.hpp"
 #include "plan/convolution.hpp"

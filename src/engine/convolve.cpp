@@ -1,8 +1,7 @@
 // The public functions for convolutions.
 #include <algorithm>
 
-#include <glgemm/convolution_plan.hpp>
-#include <glgemm/program_report.hpp>
+#include <glgemm/inspect.hpp>
 #include <glgemm/stopwatch.hpp>
 
 #include "engine/enqueue.hpp"

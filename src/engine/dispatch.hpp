@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "engine/state.hpp"
 #include "kernels/kernels.hpp"

@@ -11,8 +11,7 @@
 #include <utility>
 
 #include <glgemm/device_matrix.hpp>
-#include <glgemm/plan.hpp>
-#include <glgemm/program_report.hpp>
+#include <glgemm/inspect.hpp>
 #include <glgemm/stopwatch.hpp>
 #include <glgemm/tuning.hpp>
 
@@ -62,7 +61,7 @@ Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(
   if (const auto as = variable("GLGEMM_PLAN_AS"); as && !as->empty())
     state.limits = limits_as(parse_device_class(*as), state.limits);
   open_library(state);
-  if (state.options.adjust_limits) state.options.adjust_limits(state.limits);
+  if (state.options.experimental->adjust_limits) state.options.experimental->adjust_limits(state.limits);
   if (state.limits.storage_blocks < 4)
     throw Unsupported(fmt::format("Engine: programs may have {} storage buffers; 4 are needed", state.limits.storage_blocks));
   validate(state.limits);
@@ -81,13 +80,12 @@ Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(
 
 Engine::~Engine() {
   if (!state_ || state_->released || is_forked()) return;
-  if (state_->options.release_on_destruction && state_->is_current()) {
+  if (gl::has_current(state_->api) && state_->is_current()) {
     delete_objects(*state_);
     return;
   }
   try {
-    state_->log(fmt::format("an engine was destroyed without release(){}: its {} programs stay with the context",
-                            state_->options.release_on_destruction ? " while its context was not current" : "",
+    state_->log(fmt::format("an engine was destroyed while its context was not current: its {} programs stay with the context",
                             state_->programs.size()));
   } catch (const std::bad_alloc&) {  // a line for developers is not worth the program's end
   }
@@ -239,7 +237,7 @@ void Engine::prepare(std::span<const Problem> problems, const PlanOptions& optio
       prepared = std::make_shared<Prepared>();
       prepared->plan = plan(problem, options);
     } while (!make_ready(*state_, *prepared, options.kernel.has_value()));
-    if (state_->options.self_check || is_library(prepared->plan.kernel)) continue;
+    if (state_->options.experimental->self_check || is_library(prepared->plan.kernel)) continue;
     for (const Stage stage : prepared->plan.stages())
       state_->run_on_nothing(prepared->plan.program(stage), *prepared->programs[static_cast<std::size_t>(stage)]);
   }

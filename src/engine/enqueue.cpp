@@ -13,8 +13,7 @@ namespace {
 /// Runs what a library left of a product by whichever program the planner takes.
 void run_by_shader(Engine::State& state, Gemm product, PlanOptions options, Report* report) {
   options.kernel.reset();
-  options.limits = options.limits.value_or(state.limits);
-  options.limits->vendor = VendorLibrary::not_asked;
+  set_vendor(state, options, VendorLibrary::not_asked);
   product.workspace.reset();  // which was large enough for the library
   WorkBuffers work;
   const std::unique_ptr<WorkBuffers, std::function<void(WorkBuffers*)>> at_end(

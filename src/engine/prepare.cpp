@@ -50,7 +50,7 @@ auto plan_for(Engine::State& state, const Problem& problem, const PlanOptions& o
 /// Whether the programs of a plan pass their self-check or have passed it before. Strikes off one that does not.
 template <class Plan>
 bool passes(Engine::State& state, const Plan& plan, const std::vector<ProgramKey>& programs) {
-  if (!state.options.self_check ||
+  if (!state.options.experimental->self_check ||
       std::all_of(programs.begin(), programs.end(), [&](const ProgramKey& program) { return state.self_checked(program); }))
     return true;
   SelfCheck found = self_check(state, plan);
@@ -93,10 +93,11 @@ void keep(std::vector<std::shared_ptr<Prepared>>& kept, const std::shared_ptr<Pr
 
 PlanOptions with_own(const Engine::State& state, const PlanOptions& options) {
   PlanOptions result = options;
-  if (result.limits && result.limits->vendor == VendorLibrary::ready) result.limits->vendor = state.limits.vendor;
-  if (result.tuning.empty() && !result.untuned) result.tuning = state.tuning;
+  ExperimentalPlanOptions& own = result.experimental.edit();
+  if (own.limits && own.limits->vendor == VendorLibrary::ready) own.limits->vendor = state.limits.vendor;
+  if (own.tuning.empty() && !own.untuned) own.tuning = state.tuning;
   for (const StruckOff& each : state.struck_off)
-    if (!each.refused || !options.kernel) result.struck_off.push_back(each);  // who names a kernel gets the driver's log
+    if (!each.refused || !options.kernel) own.struck_off.push_back(each);  // who names a kernel gets the driver's log
   return result;
 }
 

@@ -179,8 +179,8 @@ SelfCheck SmallProduct::check() {
   prepared->options.kernel = key_.kernel;
   prepared->options.split_k = parts_ > 1 ? 2 : 1;
   prepared->options.precision = precision_;
-  prepared->options.untuned = true;
-  prepared->options.transposed = false;  // the checks of panels and sums count as the product does
+  // The checks of panels and sums count as the product does, if it is not transposed.
+  prepared->options.experimental = ExperimentalPlanOptions{.transposed = false, .untuned = true};
   prepared->plan = make_plan(prepared->problem, state_.limits, prepared->options);
   prepared->plan.sealed = sealed_;
   if (key_.vector_reads == VectorReads::image && prepared->plan.vector_reads == VectorReads::storage)

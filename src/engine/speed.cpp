@@ -12,7 +12,8 @@ constexpr double safety = 8;
 
 /// Seconds that the cost model expects a product to take.
 double modelled_seconds(const Engine::State& state, const Prepared& prepared) {
-  return expected_seconds(prepared.plan, prepared.options.limits.value_or(state.limits), prepared.options.runs);
+  return expected_seconds(prepared.plan, prepared.options.experimental->limits.value_or(state.limits),
+                          prepared.options.experimental->runs);
 }
 
 /// The work of the copies of a convolution, or of a depthwise one.
@@ -22,7 +23,7 @@ double own_work(const PreparedConvolution& prepared) {
 
 /// Seconds that it expects that to take.
 double modelled_seconds(const Engine::State& state, const PreparedConvolution& prepared) {
-  return expected_seconds(prepared.plan, prepared.options.limits.value_or(state.limits), own_work(prepared));
+  return expected_seconds(prepared.plan, prepared.options.experimental->limits.value_or(state.limits), own_work(prepared));
 }
 
 /// The seconds of a product, at most; by the rates of its programs if they are known.

@@ -88,7 +88,8 @@ bool Engine::State::is_ready(const ProgramKey& key) {
 
 std::string Engine::State::text_of(const ProgramKey& key) const {
   std::string text = source(key, limits.language);
-  return options.rewrite_source ? options.rewrite_source(key, std::move(text)) : text;
+  const auto& rewrite = options.experimental->rewrite_source;
+  return rewrite ? rewrite(key, std::move(text)) : text;
 }
 
 Engine::State::Entry& Engine::State::entry(const ProgramKey& key) {

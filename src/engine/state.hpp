@@ -9,8 +9,9 @@
 
 #include <glgemm/device_matrix.hpp>
 #include <glgemm/engine.hpp>
+#include <glgemm/experimental.hpp>
 #include <glgemm/fence.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "base/fork.hpp"
 #include "engine/pace.hpp"

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include <fmt/core.h>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "kernels/prices.hpp"
 

@@ -9,7 +9,8 @@
 #include <utility>
 
 #include <glgemm/error.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/experimental.hpp>
+#include <glgemm/inspect.hpp>
 #include <glgemm/tuning.hpp>
 
 #include "base/device_class.hpp"
@@ -186,7 +187,7 @@ void Chooser::force(const Kernel& kernel) {
 
 /// First the kernels that were tuned for problems near this one, then the others, the fastest by the cost model first.
 void Chooser::collect() {
-  for (const TunedChoice* tuned : nearby(options_.tuning, problem_))
+  for (const TunedChoice* tuned : nearby(options_.experimental->tuning, problem_))
     consider(tuned->kernel, By::tuning, options_.split_k != 0 ? options_.split_k : tuned->split_k);
   const auto tuned_choices = static_cast<std::ptrdiff_t>(choices_.size());
   for (const Kernel& kernel : kernels::candidates(problem_, limits_, precision_)) consider(kernel, By::model, options_.split_k);
@@ -209,27 +210,29 @@ void Chooser::consider(const Kernel& kernel, By by, std::int64_t split_k) {
     return;
   }
   const bool turns = kernels::product_family(kernel).runs_transposed(problem_);
-  Choice choice{.kernel = kernel, .by = by, .transposed = options_.transposed.value_or(turns)};
+  Choice choice{.kernel = kernel, .by = by, .transposed = options_.experimental->transposed.value_or(turns)};
   const Problem as_run = choice.transposed ? transposed(problem_) : problem_;
   const Parts parts = parts_for(as_run, kernel, limits_, split_k);
   std::vector<Choice> cuts;
   const auto add = [&](std::int64_t of_k) {
     choice.parts = precision_ == Precision::standard ? of_k : parts_in_blocks(as_run, of_k);
-    choice.seconds = slowdown(precision_, sums_in_doubles(limits_, precision_)) *
-                     expected_seconds(as_run, kernel, limits_, choice.parts, std::max(1.0, options_.runs), precision_of(kernel));
+    choice.seconds =
+        slowdown(precision_, sums_in_doubles(limits_, precision_)) *
+        expected_seconds(as_run, kernel, limits_, choice.parts, std::max(1.0, options_.experimental->runs), precision_of(kernel));
     cuts.push_back(choice);
   };
   for (std::int64_t of_k = parts.least; of_k < parts.most; of_k *= 2) add(of_k);
   add(std::max(parts.least, parts.most));
   std::stable_sort(cuts.begin(), cuts.end(), is_faster);
   // The program that sums a part, or the one that adds parts up, may be struck off.
-  choices_.insert(choices_.end(), cuts.begin(), options_.struck_off.empty() && !why_not_program_ ? cuts.begin() + 1 : cuts.end());
+  choices_.insert(choices_.end(), cuts.begin(),
+                  options_.experimental->struck_off.empty() && !why_not_program_ ? cuts.begin() + 1 : cuts.end());
 }
 
 std::string Chooser::why_struck_off(const Plan& plan) const {
-  if (options_.struck_off.empty()) return {};
+  if (options_.experimental->struck_off.empty()) return {};
   for (const Stage stage : plan.stages())
-    for (const StruckOff& each : options_.struck_off)
+    for (const StruckOff& each : options_.experimental->struck_off)
       if (each.program == plan.program(stage))
         return fmt::format("{} {}{}", to_string(each.program.kernel), each.fault(),
                            precision_ == Precision::standard ? ""
@@ -272,10 +275,11 @@ Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOp
 Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOptions& options, Explanation* why,
                const RefusesProgram& why_not) {
   validate(problem);
-  const Limits& limits = options.limits ? *options.limits : device_limits;
+  const Limits& limits = options.experimental->limits ? *options.experimental->limits : device_limits;
   validate(limits);
-  if (options.slice_columns < 0 || options.slice_rows < 0)
-    throw std::invalid_argument(fmt::format("make_plan: a slice of {}x{} workgroups", options.slice_columns, options.slice_rows));
+  if (options.experimental->slice_columns < 0 || options.experimental->slice_rows < 0)
+    throw std::invalid_argument(fmt::format("make_plan: a slice of {}x{} workgroups", options.experimental->slice_columns,
+                                            options.experimental->slice_rows));
   if (options.split_k < 0) throw std::invalid_argument(fmt::format("make_plan: k in {} parts", options.split_k));
   if (!limits.f64 && needs_f64(sum_type(problem)))
     throw Unsupported(fmt::format("gemm: this driver has no doubles, and the product is {}", to_string(sum_type(problem))));

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 namespace glgemm {
 

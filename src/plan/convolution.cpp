@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include <glgemm/error.hpp>
+#include <glgemm/experimental.hpp>
 
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
@@ -496,7 +497,7 @@ ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& limit
 ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& device_limits, const PlanOptions& options,
                           const RefusesProgram& why_not) {
   validate(problem);
-  const Limits& limits = options.limits.value_or(device_limits);
+  const Limits& limits = options.experimental->limits.value_or(device_limits);
   ConvolutionPlan plan;
   plan.problem = problem;
   if (!problem.multiplies) plan.problem.filters.quantization = {};  // filters are not read
@@ -505,8 +506,9 @@ ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& devic
   plan.largest_dispatch = {.groups = limits.groups, .groups_product = limits.groups_product};
   plan.window_bytes = window_bytes(limits);
   const auto may_have = [&](const ProgramKey& program) {
-    return (!why_not || why_not(program).empty()) && std::none_of(options.struck_off.begin(), options.struck_off.end(),
-                                                                  [&](const StruckOff& each) { return each.program == program; });
+    return (!why_not || why_not(program).empty()) &&
+           std::none_of(options.experimental->struck_off.begin(), options.experimental->struck_off.end(),
+                        [&](const StruckOff& each) { return each.program == program; });
   };
   const bool may_be_depthwise = problem.multiplies && !options.kernel && options.precision == Precision::standard;
   if (may_be_depthwise && why_not_depthwise(problem, limits).empty())

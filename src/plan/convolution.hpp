@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include <glgemm/convolution_plan.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "plan/choose.hpp"
 

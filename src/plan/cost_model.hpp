@@ -1,7 +1,7 @@
 // How long a kernel is expected to take.
 #pragma once
 
-#include <glgemm/convolution_plan.hpp>
+#include <glgemm/inspect.hpp>
 
 namespace glgemm {
 

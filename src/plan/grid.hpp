@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 namespace glgemm {
 

@@ -7,6 +7,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <glgemm/experimental.hpp>
+
 #include "base/elements.hpp"
 #include "base/hash.hpp"
 #include "base/quantization.hpp"
@@ -464,7 +466,8 @@ StreamPlan Streamer::ready_plan(Engine& engine, const Problem& problem, const St
   for (;;) {                           // until the programs of a plan compile and pass their self-check
     StreamOptions with = options;
     with.plan = with_own(state, options.plan);
-    with.plan.struck_off.insert(with.plan.struck_off.end(), passed_over.begin(), passed_over.end());
+    std::vector<StruckOff>& struck_off = with.plan.experimental.edit().struck_off;
+    struck_off.insert(struck_off.end(), passed_over.begin(), passed_over.end());
     StreamPlan plan = make_stream_plan(problem, state.limits, engine.device_memory_bytes(), with);
     std::optional<gl::StateGuard> guard;
     state.save_bindings("multiply", guard);

@@ -1,8 +1,10 @@
 // Jobs, and long products in slices: the bits are gemm's, budgets are kept, and nothing is lost or left behind.
 #include <chrono>
-#include <glgemm/convolution_plan.hpp>
+#include <glgemm/inspect.hpp>
 #include <memory>
 #include <thread>
+
+#include <glgemm/experimental.hpp>
 
 #include "plan/cost_model.hpp"
 #include "support/application.hpp"
@@ -41,7 +43,7 @@ struct Sample : test::DeviceProduct {
 /// An engine whose dispatches are planned to take so long at most.
 Engine engine_of_short_dispatches(std::chrono::nanoseconds longest, bool self_check = true) {
   EngineOptions options = test::counting_options();
-  options.self_check = self_check;
+  options.experimental.edit().self_check = self_check;
   options.max_dispatch = longest;
   return test::counting_engine(options);
 }
@@ -64,10 +66,10 @@ struct Pretence {
 TEST_CASE("however a job is cut, its bits are those of gemm") {
   Engine& engine = test::engine();
   PlanOptions pieces = with_kernel("naive"), small_workspace = with_kernel("register:tile_m=4,tile_n=4,workgroup=4,panels=1", 1);
-  pieces.limits = small_workspace.limits = engine.limits();
-  pieces.limits->storage_block_bytes = 4096;
-  pieces.limits->groups = {4, 4, 4};
-  pieces.limits->loop_iterations = 30;  // windows of k
+  pieces.experimental = small_workspace.experimental = ExperimentalPlanOptions{.limits = engine.limits()};
+  pieces.experimental.edit().limits->storage_block_bytes = 4096;
+  pieces.experimental.edit().limits->groups = {4, 4, 4};
+  pieces.experimental.edit().limits->loop_iterations = 30;  // windows of k
   small_workspace.workspace_bytes = 6000;
   const DeviceMatrix residual(engine, random_matrix(60, 50, 4)), bias(engine, random_matrix(1, 60, 5));
   const std::vector<std::int64_t> offsets{2000, 0, 1000};
@@ -498,7 +500,7 @@ TEST_CASE("no dispatch is longer than it may be") {
   Sample sample(engine, side, side, side, with_kernel("naive"));
   CHECK(engine.start(sample.gemm, sample.options).report().rate == 0);
   const double modelled = expected_seconds(engine.plan(Engine::problem(sample.gemm), sample.options), engine.limits(),
-                                          sample.options.runs);
+                                           sample.options.experimental->runs);
   if (8 * modelled > std::chrono::duration<double>(longest).count()) {
     const Pretence pretence;
     test::pretend_busy(true);

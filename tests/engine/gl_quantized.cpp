@@ -4,6 +4,8 @@
 #include <functional>
 #include <span>
 
+#include <glgemm/experimental.hpp>
+
 #include "support/functions.hpp"
 #include "support/gl_test.hpp"
 #include "support/quantised.hpp"
@@ -55,7 +57,8 @@ TEST_CASE("quantised operands: blocks stand for ggml's bits, as A and as B, by e
         CAPTURE(std::string(kernel));
         CAPTURE(product.op_b == Op::none);
         PlanOptions options = test::with_kernel(kernel, 1);
-        if (kernel == by_chunks) options.transposed = product.op_b != Op::none;  // of its A alone gemv reads chunks
+        if (kernel == by_chunks)
+          options.experimental.edit().transposed = product.op_b != Op::none;  // of its A alone gemv reads chunks
         Report report;
         engine.gemm(product, options, &report);
         if (kernel == by_fours) CHECK(report.plan->vector_reads == VectorReads::storage);
@@ -109,7 +112,7 @@ TEST_CASE(
       if (!why_not(problem, *options.kernel, limits).empty()) continue;
       EngineOptions broken = test::engine_options();
       broken.program_cache = "";
-      broken.rewrite_source = [&fault](const ProgramKey& key, std::string source) {
+      broken.experimental.edit().rewrite_source = [&fault](const ProgramKey& key, std::string source) {
         for (std::size_t at = 0; key.a.quantization && (at = source.find(fault.text, at)) != std::string::npos;
              at += fault.wrong.size())
           source.replace(at, fault.text.size(), fault.wrong);

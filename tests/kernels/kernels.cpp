@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 #include <map>
 #include <regex>
 #include <set>

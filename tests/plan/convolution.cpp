@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <glgemm/convolution_plan.hpp>
 #include <glgemm/error.hpp>
+#include <glgemm/inspect.hpp>
 #include <optional>
 #include <string>
 #include <utility>

@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 #include <glgemm/engine.hpp>
+#include <glgemm/experimental.hpp>
 #include <nlohmann/json.hpp>
 
 #include "arguments/json.hpp"
@@ -108,7 +109,7 @@ PlannedConvolution plan_of(const Convolution& convolution, const Device& device,
     PlanOptions again = options;
     again.kernel = product.kernel;
     again.split_k = product.parts;
-    again.transposed = false;  // the plan's problem is as it runs
+    again.experimental.edit().transposed = false;  // the plan's problem is as it runs
     Explanation why;
     if (product.problem.m > 0 && product.problem.n > 0) make_plan(product.problem, device.limits, again, &why);
     result.expected_seconds.push_back(why.expected_seconds);

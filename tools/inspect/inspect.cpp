@@ -18,7 +18,8 @@
 
 #include <fmt/core.h>
 #include <glgemm/engine.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/experimental.hpp>
+#include <glgemm/inspect.hpp>
 #include <glgemm/streaming.hpp>
 #include <glgemm/tuning.hpp>
 #include <nlohmann/json.hpp>
@@ -89,7 +90,8 @@ std::string chosen_by(const Planned& planned, const Device& device) {
   if (planned.stream && !planned.options.kernel) return "the planner, for a square piece that fits";
   if (planned.why.chosen_by == Explanation::By::caller) return "the caller";
   if (planned.why.chosen_by == Explanation::By::model)
-    return "the cost model, for " + decimal(planned.options.runs) + (planned.options.runs == 1 ? " run" : " runs");
+    return "the cost model, for " + decimal(planned.options.experimental->runs) +
+           (planned.options.experimental->runs == 1 ? " run" : " runs");
   const TunedChoice* const entry = tuned_entry(planned, device);
   if (!entry) return "the tuning table";
   const Problem& p = entry->problem;

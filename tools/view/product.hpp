@@ -6,7 +6,7 @@
 #include <string>
 
 #include <glgemm/glgemm.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "view/gl.hpp"
 #include "view/scene.hpp"

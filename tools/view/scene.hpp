@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <glgemm/inspect.hpp>
 #include <glgemm/matrix.hpp>
-#include <glgemm/plan.hpp>
 
 #include "drawing/image.hpp"
 

@@ -15,7 +15,7 @@
 
 #include <CLI/CLI.hpp>
 #include <glgemm/glgemm.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "arguments/help.hpp"
 #include "arguments/options.hpp"
