@@ -21,7 +21,6 @@
 
 #include "arguments/json.hpp"
 #include "arguments/options.hpp"
-#include "drawing/error_histogram.hpp"
 #include "files/files.hpp"
 #include "files/formats.hpp"
 #include "multiply/multiply.hpp"
@@ -42,7 +41,6 @@ struct Arguments : ProductArguments {
   std::string check = "auto";
   std::string precision = "standard";
   JsonOutput json;
-  std::string histogram;
   std::string convolution;
   const CLI::Option* convolution_option = nullptr;
 };
@@ -95,7 +93,7 @@ void check_bits(ProductCheck& found, const HostProduct<T, C>& p, const Matrix<C>
           : fmt::format("; but {} elements have other bits than --precision reproducible gives, {} the first", others, first);
 }
 
-/// Of a product of truths, which is true where a sum is not 0: C with that sum for each element that is so.
+/// For a product of truths, whose elements are true where a sum is not 0: C with that sum in place of each such element.
 Matrix<double> as_sums(const HostProduct<double, double>& p, const Matrix<double>& c) {
   Matrix<double> sums = c;
   std::int64_t row = 0;
@@ -109,8 +107,7 @@ Matrix<double> as_sums(const HostProduct<double, double>& p, const Matrix<double
 }
 
 template <class T, class C>
-ProductCheck check_files(const FileProduct& product, const NpyFile& c, bool full, Precision precision, int digits,
-                         OutputFile* histogram) {
+ProductCheck check_files(const FileProduct& product, const NpyFile& c, bool full, Precision precision, int digits) {
   std::vector<std::string> notes;
   HostProduct<T, C> p = read_product<T, C>(product, notes);
   p.precision = precision;
@@ -120,10 +117,6 @@ ProductCheck check_files(const FileProduct& product, const NpyFile& c, bool full
     if (product.integers && c.header().type.kind == 'b') values = as_sums(p, values);
   for (const std::string& note : notes) std::cerr << "glgemm verify: note: " << visible(note) << '\n';
   ProductCheck found = check(p, values, full);
-  if (histogram) {
-    const std::string title = "Errors of " + to_text(to_path(c.file().path()).filename());
-    histogram->write(error_histogram(error_ratios(p, values), title, product.batch));
-  }
   if (precision == Precision::reproducible) check_bits(found, p, values);
   return found;
 }
@@ -212,21 +205,13 @@ int verify(Arguments& arguments) {
   if (arguments.header) require_csv(inputs);
   if (arguments.digits > 0) require_text(arguments.product);
   if (!arguments.json.path().empty()) require_no_input(arguments.json.path(), "--json", inputs, "give another name");
-  if (!arguments.histogram.empty()) {
-    require_svg(arguments.histogram, "--error-histogram");
-    require_no_input(arguments.histogram, "--error-histogram", inputs, "give another name");
-  }
   FileProduct product(arguments);
   NpyFile c(open_matrix(arguments.product, arguments.header), {.vector = true, .batch = product.items.has_value()});
   settle_types(product, arguments, c.header().type);
   match_c(product, arguments.product, c);
   product.add_note(c);
   for (const std::string& note : product.notes) std::cerr << "glgemm verify: note: " << visible(note) << '\n';
-  std::optional<OutputFile> histogram;
   arguments.json.open();
-  if (!arguments.histogram.empty()) histogram.emplace(arguments.histogram);
-  if (histogram && arguments.json.target() == histogram->target())
-    throw std::invalid_argument("--json and --error-histogram name the same file");
 
   const double work = static_cast<double>(product.batch) * static_cast<double>(product.m) * static_cast<double>(product.n) *
                       static_cast<double>(product.k);
@@ -241,9 +226,8 @@ int verify(Arguments& arguments) {
                                                                                      ? "products of integers"
                                                                                      : "the bits of --precision reproducible"));
   const bool full = precision == Precision::reproducible || checks_all(arguments, work);
-  const ProductCheck result = with_types(product, [&]<class T, class C>(T, C) {
-    return check_files<T, C>(product, c, full, precision, arguments.digits, histogram ? &*histogram : nullptr);
-  });
+  const ProductCheck result = with_types(
+      product, [&]<class T, class C>(T, C) { return check_files<T, C>(product, c, full, precision, arguments.digits); });
 
   arguments.json.text() << product_text(arguments, arguments.product, product) << '\n';
   print_verdict(arguments.json.text(), result);
@@ -253,7 +237,6 @@ int verify(Arguments& arguments) {
         "glgemm verify: note: {} is text: elements that were printed with few digits are no more within the "
         "bound; float32 needs 9 of them, float64 17, and --digits says that there are fewer\n",
         quote(arguments.product));
-  if (histogram) histogram->commit();
   arguments.json.write(json_text(to_json(result, arguments, product)));
   return result.passed ? 0 : 1;
 }
@@ -281,11 +264,9 @@ void add_verify(CLI::App& app, int& status) {
   add_digits(*verb, arguments->digits,
              "How many significant digits C, a .csv or .mtx file, was printed with: each bound has half a unit of the last one "
              "more (default: as many as it takes)");
-  auto* histogram = add_error_histogram(*verb, arguments->histogram);
   auto* convolution = add_option(*verb, "--convolution", arguments->convolution, "PARAMETERS",
                                  "C is the convolution of the images A with the filters B, arrays of three to five dimensions: "
-                                 "parameters as in stride=2,padding=1,layout=nchw; an empty text: none")
-                          ->excludes(histogram);
+                                 "parameters as in stride=2,padding=1,layout=nchw; an empty text: none");
   for (const char* const option : {"--c", "--op-a", "--op-b", "--alpha", "--beta", "--batch", "--header", "--digits"})
     convolution->excludes(verb->get_option(option));
   arguments->convolution_option = convolution;

@@ -19,8 +19,8 @@ namespace glgemm {
 ///
 ///   value = scale of its group * (code - zero of its group) + offset of its group
 ///
-/// A group is some successive elements along k. From q8_0 to mxfp4, codes and scales lie together in blocks, as in .gguf files;
-/// these are ggml's formats of the same names. In the others, scales (and zeros) lie in arrays of their own:
+/// A group is some successive elements along k. Formats whose row has more than one code have blocks of codes and scales, as in
+/// .gguf files; these are ggml's formats of the same names. In the others, scales (and zeros) lie in arrays of their own:
 ///
 ///   nbits       codes of 4 or 8 bits, the low bits first, as ONNX's MatMulNBits has them
 ///   per_row     elements of 8 bits with one scale for each row
@@ -34,7 +34,7 @@ enum class QuantizedFormat {
 /// A row of the table.
 struct QuantizedFormatInfo {
   std::string_view name;
-  int codes, bytes, group, bits, roundings, chunks, quads;
+  int codes, bytes, chunks, quads;
 };
 inline constexpr auto quantized_format_table = std::to_array<QuantizedFormatInfo>({
 #define GLGEMM_ROW(name, NAME, number, ...) {#name, __VA_ARGS__},

@@ -26,8 +26,7 @@ struct QuantizedArrays {
 
 /// Quantises a row-major matrix without gaps. Where a row ends within a block, the block is that of the row with zeros behind it.
 ///
-///   q8_0, q4_0, q4_1, q5_0, q5_1, mxfp4
-///          the bits of ggml's reference quantisers, quantize_row_*_ref of ggml 0.27
+///   blocks the bits of ggml's reference quantisers, quantize_row_*_ref of ggml 0.27, for formats that have one in quantize.cpp
 ///   nbits  the bits of onnxruntime's quantiser for MatMulNBits, in q4_dq.cpp of onnxruntime 1.23. Without zeros, let x be the
 ///          number of the greatest magnitude and h = 2^(bits - 1): scale = -x / h. With zeros, let max >= 0 >= min:
 ///          scale = (max - min) / (2 h - 1), zero = round(-min / scale). Then code = clamp(round(x / scale) + zero)
@@ -35,8 +34,8 @@ struct QuantizedArrays {
 ///          as ONNX's QuantizeLinear: scale = max |x| / (the greatest code), code = x / scale, rounded to nearest even
 ///
 /// Scales are first rounded to their type. Where the reciprocal of one is infinite, its codes stand for zeros.
-/// @throws std::invalid_argument  q4_k, q5_k and q6_k, for which there is no quantiser here; a number that is infinite or NaN; a
-///                                scale beyond the range of its type; a negative number for codes of u8
+/// @throws std::invalid_argument  a format for which there is no quantiser here; a number that is infinite or NaN; a scale beyond
+///                                the range of its type; a negative number for codes of u8
 GLGEMM_WEIGHTS_EXPORT QuantizedArrays quantize(const Quantization& quantization, std::int64_t rows, std::int64_t columns,
                                                const float* x);
 

@@ -106,12 +106,15 @@ void write_f16(std::byte* b, half value) {
   b[0] = static_cast<std::byte>(value.bits & 255);
   b[1] = static_cast<std::byte>(value.bits >> 8);
 }
-/// What set_scales() does. Most blocks begin with a scale in f16, and where they have offsets the scale of those, or the offset,
-/// is next.
+/// Whether a block has an offset, or the scale of its offsets, as an f16 behind the scale.
+constexpr bool has_offsets(Format format) {
+  return format == Format::q4_1 || format == Format::q5_1 || format == Format::q4_k || format == Format::q5_k;
+}
+/// What set_scales() does. Most blocks begin with a scale in f16.
 template <Format format>
 void write_scales(std::byte* b, float scale, float of_offsets) {
   write_f16(b, half(scale));
-  if (info(format).roundings > 0) write_f16(b + 2, half(of_offsets));
+  if (has_offsets(format)) write_f16(b + 2, half(of_offsets));
 }
 
 template <>

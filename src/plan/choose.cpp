@@ -234,10 +234,11 @@ std::string Chooser::why_struck_off(const Plan& plan) const {
   for (const Stage stage : plan.stages())
     for (const StruckOff& each : options_.experimental->struck_off)
       if (each.program == plan.program(stage))
-        return fmt::format("{} {}{}", to_string(each.program.kernel), each.fault(),
+        return fmt::format("{} {}{}{}", to_string(each.program), each.fault(),
                            precision_ == Precision::standard ? ""
                                                              : fmt::format(": this driver has no {} products of {} of it",
-                                                                           to_string(precision_), to_string(sum_type(problem_))));
+                                                                           to_string(precision_), to_string(sum_type(problem_))),
+                           each.reason.empty() ? "" : " (" + each.reason + ")");
   return {};
 }
 

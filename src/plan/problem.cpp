@@ -41,8 +41,8 @@ ElementFormat parse_format(std::string_view text) {
   for (const Type type : all_types)
     if (to_string(type) == text) return {type};
   const std::string_view name = text.substr(0, text.find(':'));
-  for (const QuantizedFormatInfo& each : quantized_format_table)
-    if (each.name == name && each.roundings + each.codes > 0) return {Type::f32, parse_quantization(text)};
+  for (const QuantizedFormatInfo& each : std::span(quantized_format_table).subspan(1))  // the first is `none`
+    if (each.name == name) return {Type::f32, parse_quantization(text)};
   throw std::invalid_argument(fmt::format("unknown type \"{}\"; known types: {}; formats of quantised matrices: {}", text,
                                           type_names(),
                                           names_of(std::span(quantized_format_table).subspan(1), &QuantizedFormatInfo::name)));

@@ -230,7 +230,7 @@ py::array download(const Array& array) {
 void assign(const Array& array, const py::object& host) {
   const std::shared_ptr<const Elements> elements = elements_of(array);
   const py::module_ numpy = py::module_::import("numpy");
-  py::module_::import("glgemm._engine").attr("refuse_mask")(host);
+  py::module_::import("glgemm._arrays").attr("refuse_mask")(host);
   if (elements->quantization) throw py::type_error("a quantised array cannot be written: quantize() makes a new one");
   const Strided matrix = at_least_2d(array.layout);
   if (repeats(matrix)) throw std::invalid_argument("an array that repeats its elements cannot be written");

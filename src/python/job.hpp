@@ -58,7 +58,7 @@ class StartedWork final : public Kept {
   std::shared_ptr<Service> service_;
   std::shared_ptr<Running> running_;  ///< null when all is enqueued, or nothing more will be
   Array c_;
-  /// Of the job, which the engine's thread may be changing.
+  /// The job's progress, which the engine's thread may be changing.
   std::atomic<bool> done_ = false;
   std::atomic<double> progress_ = 0;
 };

@@ -225,6 +225,14 @@ void define_errors(py::module_& module) {
   });
 }
 
+/// The formats of quantised matrices, and how many codes a block of each has: 0 or 1 where scales lie apart.
+py::dict quantized_formats() {
+  py::dict result;
+  for (const QuantizedFormatInfo& row : quantized_format_table)
+    if (row.name != "none") result[py::str(std::string(row.name))] = row.codes;
+  return result;
+}
+
 /// A dictionary from each type of A and B to the types that C may have: the default first, the type of the sums last. Types have
 /// the names that NumPy and ml_dtypes give them.
 py::dict types_of_c() {
@@ -239,7 +247,7 @@ py::dict types_of_c() {
   return result;
 }
 
-/// The same for each pair of different types that can be multiplied: the types that C may be, that of the sums last.
+/// The same for each pair of different types that can be multiplied: the types that C may be, the sums' type last.
 py::dict types_of_mixed_c() {
   py::dict result;
   const auto name = [](Type type) { return py::str(std::string(info(type).numpy)); };
@@ -280,6 +288,7 @@ PYBIND11_MODULE(_core, module) {
     throw py::type_error("glgemm has no matrices of " + name);
   });
   module.attr("types_of_c") = types_of_c();
+  module.attr("quantized_formats") = quantized_formats();
   module.attr("types_of_mixed_c") = types_of_mixed_c();
 }
 

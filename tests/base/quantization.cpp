@@ -52,7 +52,7 @@ struct RandomMatrix {
   QuantizedMatrix matrix;
 };
 
-/// Number `index` of those of `bits` bits in an array, as one long number that begins at its lowest bit.
+/// Number `index` of an array of numbers of `bits` bits, as one long number that begins at its lowest bit.
 int number_at(const std::vector<std::byte>& array, std::int64_t first_byte, std::int64_t index, int bits) {
   int result = 0;
   for (int bit = 0; bit < bits; ++bit) {
@@ -153,7 +153,7 @@ TEST_CASE("quantization: shaders/quantization.glsl has the table's names and num
 #define GLGEMM_ROW(name, NAME, number, ...) expected += fmt::format("#define {} {}\n", #NAME, number);
   GLGEMM_QUANTIZED_FORMATS(GLGEMM_ROW)
 #undef GLGEMM_ROW
-  // quantization.glsl is part of every kernel's text. No other number follows those of the formats.
+  // quantization.glsl is part of every kernel's text. No other number follows the formats'.
   CHECK(contains(std::string(shaders::text("naive")), "\n" + expected + "\n"));
 }
 

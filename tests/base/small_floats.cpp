@@ -26,7 +26,7 @@ const std::vector<Format> specified{{Type::f16, 5, 10, true, 65504},
                                     {Type::f8e4m3, 4, 3, false, 448},
                                     {Type::f8e5m2, 5, 2, true, 57344}};
 
-/// What a host type says of its format. The largest exponent is that of infinity and NaN, or NaN has all bits set.
+/// What a host type says of its format. The largest exponent stands for infinity and NaN, or NaN has all bits set.
 template <class T>
 Format format_of(Type type) {
   const int exponent_bits = static_cast<int>(8 * sizeof(T)) - 1 - T::fraction_bits, bias = (1 << (exponent_bits - 1)) - 1;

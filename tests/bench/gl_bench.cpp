@@ -280,7 +280,7 @@ TEST_CASE("the planner's choice over the best of the tuner's space") {
   BenchOptions options = small_options();
   options.shapes = {{20, 12, 300}};
   options.kernels = parse_kernels("auto,space");
-  // Just two kernels can be compiled: that of the plan, and the plainest.
+  // Just two kernels can be compiled: the plan's, and the plainest.
   const Kernel planned =
       test::engine().plan(Problem{.m = 20, .n = 12, .k = 300}, {.experimental = ExperimentalPlanOptions{.untuned = true}}).kernel;
   EngineOptions engine_options = test::engine_options();
@@ -391,10 +391,8 @@ TEST_CASE("peers that are none, not here, or unable are refused") {
   refuses("--opencl-device 0", "--peer");
   const std::map<std::string, std::pair<const char*, const char*>> unable{
       {"openblas", {" --type i8", "OpenBLAS has no products of i8"}},
-      {"eigen", {" --type i8", "products of i8 are not among those that are measured of Eigen"}},
       {"onednn", {" --type f64", "oneDNN has no products of f64"}},
       {"clblast", {" --opencl-device nosuchdevice", "no OpenCL device"}},
-      {"viennacl", {" --type c64", "ViennaCL has no products of c64"}},
   };
   const std::vector<std::string> here = peers_here();  // a program that is built may lack its library where tests run
   for (const std::string& name : peer_names()) {
@@ -434,8 +432,7 @@ TEST_CASE("bench reads shapes, and writes JSON and images to files") {
   for (const char* name : {"bench-20x10x30-naive-8x8.png", "bench-20x10x30-naive-8x8-error.png", "bench-5-tn-naive-8x8.png",
                            "bench-1x7x2-naive-8x8.png"})
     CHECK(TemporaryFolder::contents(folder.file(name)).substr(1, 3) == "PNG");
-  CHECK(TemporaryFolder::contents(folder.file("bench-20x10x30-naive-8x8-errors.svg")).starts_with("<svg"));
-  CHECK(folder.count() == 11);
+  CHECK(folder.count() == 8);
 }
 
 TEST_CASE("bench measures and checks every type, with ops, scalars and batches") {

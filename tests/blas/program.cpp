@@ -204,7 +204,7 @@ struct Stored {
     for (T& x : values) x = integer<T>(seed);
   }
   T& at(Long i, Long j) { return values[static_cast<std::size_t>(i * row_step + j * column_step) + guard]; }
-  /// Of op(X).
+  /// An element of op(X).
   T at(char op, Long i, Long j) { return op == 'N' ? at(i, j) : op == 'T' ? at(j, i) : conjugated(at(j, i)); }
   T* data() { return values.data() + guard; }
   static constexpr std::size_t guard = 5;
@@ -604,7 +604,7 @@ void check_a_measurement_that_is_left() {
   CHECK(has_left, "nothing was measured");
 }
 
-/// Items that share elements of C, wholly or in part: each adds to what those before it left. Of the C's of other batches the
+/// Items that share elements of C, wholly or in part: each adds to what the items before it left. In other batches the C's
 /// columns lie between each other, and nothing is shared: these are one call.
 template <class T>
 void check_shared() {

@@ -332,7 +332,7 @@ TEST_CASE("C: streamed products") {
   CHECK(whole.total_time_ns >= whole.transfer_time_ns);
   CHECK(whole.contexts_lost + whole.out_of_memory == 0);
 
-  // The first 7 rows are done already and stay. Both limits hold: the device's, and that of all memory.
+  // The first 7 rows are done already and stay. Both limits hold: the device's, and the limit of all memory.
   const glgemm_section first = {0, 0, 7, x.n};
   x.options.done = &first;
   x.options.done_count = 1;

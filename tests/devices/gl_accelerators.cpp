@@ -22,11 +22,11 @@ namespace {
 // What a source's contexts do: tests look on, and have them fail.
 std::atomic<int> contexts{0};      // alive
 std::atomic<int> wrong_thread{0};  // ended on another thread than they were made on
-// Of engines with failing_loader: how many dispatches are left until the context is lost. Negative: never.
+// How many dispatches engines with failing_loader have left until their context is lost. Negative: any number.
 std::atomic<int> dispatches_left{-1};
 std::atomic<int> losses{0};
 thread_local bool lost = false;
-/// This thread is that of a source called "good".
+/// This thread belongs to a source called "good".
 thread_local bool is_good = false;
 
 void dispatch(unsigned x, unsigned y, unsigned z) {

@@ -102,7 +102,7 @@ for n in 1 2 4; do
 done
 multiply 4 At.npy B.npy --op-a t --alpha 2 --beta -1 --c C0.npy -o C.npy --tile 48 --kernel naive --accelerators 0,0 || fail "ops: $(cat stderr)"
 cmp -s whole_t.npy C.npy || fail "ops: the product from files is another one"
-# A weight of q8_0, 100 x 352, whose blocks are those of the tool's bytes with scales of 1.
+# A weight of q8_0, 100 x 352, whose blocks have the tool's bytes and scales of 1.
 le() { for ((i = 0, x = $2; i < $1; ++i, x >>= 8)); do printf "\\$(printf %03o $((x & 255)))"; done; }
 {
   printf GGUF && le 4 3 && le 8 1 && le 8 0 && le 8 1 && printf w && le 4 2 && le 8 352 && le 8 100 && le 4 8 && le 8 0 && head -c 31 /dev/zero

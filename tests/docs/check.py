@@ -8,7 +8,8 @@
   - each option of a 'glgemm VERB' or 'glgemm-view' command stands in that program's --help, and each bare option on a
     page of docs/commands in that of its verb;
   - each link to a file, and to a heading of a page, leads somewhere;
-  - README.md names each type of 'glgemm inspect --tables', and what docs/kernels.md says of the parameters of kernels is so;
+  - README.md names each type of 'glgemm inspect --tables', docs/weights.md has a row for each format, with the bytes of blocks, and what
+    docs/kernels.md says of the parameters of kernels is so;
   - docs/adding-a-kernel.md names the members of a family that are to be written, and none that is not there;
   - README.md keeps to 150 lines and 1,200 words;
   - files of other programs that name glgemm's version name that of CMakeLists.txt.
@@ -58,7 +59,7 @@ def known_options(verb):
 
 
 def options_of_page(page):
-    """The options that a page of docs/commands may name: those of its verb; of the page of all verbs, those of any."""
+    """The options that a page of docs/commands may name: its verb's options; the page of all verbs may name any verb's."""
     verb = page.stem.removeprefix("glgemm").removeprefix("-")
     if verb:
         return known_options(verb)
@@ -171,6 +172,13 @@ of_types = [re.sub(r"[^\w]+", " ", row).split() for row in re.findall(r"^\| (.*?
 for each in tables["types"]:
     if not any(each["name"] in row for row in of_types):
         faults.append(f"README.md: the table of types lacks {each['name']}")
+weights = (root / "docs/weights.md").read_text()
+of_formats = re.findall(r"^\| (`.*?) \|.*?\|(.*?)\|", weights, flags=re.M)
+for each in tables["formats"]:
+    bytes_for = [bytes_ for names, bytes_ in of_formats if f"`{each['name']}`" in names]
+    blocks = each["codes"] > 1
+    if len(bytes_for) != 1 or blocks and not (re.search(rf"\b{each['bytes']}\b", bytes_for[0]) and bytes_for[0].endswith(f" for {each['codes']} ")):
+        faults.append(f"docs/weights.md: the table of formats lacks {each['name']}" + (f", {each['bytes']} bytes for {each['codes']} codes" if blocks else ""))
 kernels = {each["name"]: [its["name"] for its in each["parameters"]] for each in tables["kernels"]}
 page = (root / "docs/kernels.md").read_text()
 for name, text in re.findall(r"^\| `(\w+)` \| (.*) \|$", page, flags=re.M):

@@ -3,9 +3,12 @@
 #include <chrono>
 #include <set>
 
+#include <fmt/core.h>
+
 #include <glgemm/experimental.hpp>
 
 #include "kernels/kernels.hpp"
+#include "support/figure.hpp"
 #include "support/gemm_cases.hpp"
 #include "support/gl_test.hpp"
 
@@ -268,8 +271,8 @@ TEST_CASE("ratio: many products of 4 x 4 in one batch, over one call each") {
     return values[2];
   };
   const double ratio = median(of) / median(over);
-  MESSAGE("ratio: ", count, " products of 4 x 4, one call each over batched: ", ratio, " (", median(of) / count * 1e6,
-          " us over ", median(over) / count * 1e6, " us for each)");
+  test::figure("4 x 4 products, batched, over one call each", "", ratio,
+               fmt::format("{:.3g} us over {:.3g} us for each", median(of) / count * 1e6, median(over) / count * 1e6));
   CHECK(ratio > 10);
   CHECK(together.download() == apart.download());
 }

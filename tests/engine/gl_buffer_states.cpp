@@ -84,7 +84,7 @@ void unmap(unsigned buffer) {
 
 unsigned make(const BufferState& state, const Bytes& content) {
   const gl::Api& gl = gl_functions();
-  // Some drivers give the least name that is free: those of buffers that are made later are other ones than a deleted one's.
+  // Some drivers give the least name that is free: buffers that are made later get other names than a deleted one had.
   std::vector<unsigned> free_later(state.deleted ? 64 : 1);
   gl.GenBuffers(static_cast<GLsizei>(free_later.size()), free_later.data());
   const unsigned buffer = free_later.back();

@@ -344,7 +344,7 @@ TEST_CASE("convolutions: zeros outside the image are multiplied, by infinite and
               input(1, 1) = odd;
               CHECK_RESULT(checked(engine, conv, input, filters, nullptr).passed);
             }
-  // Of a line, by hand: the first weight meets nothing at the first element of the output, but a zero.
+  // A line, by hand: the first weight meets only a zero at the first element of the output.
   const auto line = [&](bool transposed, const Matrix<float>& filters) {
     Matrix<float> result;
     const Convolution conv{

@@ -16,7 +16,7 @@ using namespace glgemm;
 namespace {
 
 /// A row of the table. In ggml's terms A is m x k and B n x k, both with k contiguous, and C = B A^T is n x m: here the
-/// column-major m x n matrix A B^T. Sizes and strides are those of rows, of the first batch dimension and of the second.
+/// column-major m x n matrix A B^T. Sizes and strides are of rows, of the first batch dimension and of the second.
 struct GgmlCase {
   std::string text;
   ElementFormat a, b;

@@ -1,7 +1,10 @@
 // What a repeated product costs: its OpenGL calls in a scope, and its allocations, of which there are none.
 #include <map>
 
+#include <fmt/core.h>
+
 #include "support/allocations.hpp"
+#include "support/figure.hpp"
 #include "support/gl_test.hpp"
 
 using namespace glgemm;
@@ -70,8 +73,8 @@ TEST_CASE("a repeated product in a scope: only programs, bindings, uniforms, bar
     }
     CHECK(called.at("glDispatchCompute") == 10 * report.dispatches);
     const double ratio = static_cast<double>(test::all_calls()) / 10 / static_cast<double>(by_hand(*report.plan));
-    MESSAGE("ratio: GL calls of a repeated product in a scope over a dispatch by hand, ", repeated.name, ": ", ratio, " (",
-            text(called), "for 10)");
+    test::figure("GL calls of a repeated product in a scope over a dispatch by hand", repeated.name, ratio,
+                 fmt::format("{} for 10", text(called)));
     CHECK(ratio <= (report.dispatches == 1 ? 1.0 : 1.5));
   }
 }

@@ -1,6 +1,6 @@
 // Precision: the bits that are promised, and the bound that is kept, whatever the kernel, the pieces and the order.
 //
-// Elements are such that nothing is subnormal on the way: random_matrix gives multiples of 2^-24, and those of f16 are floats.
+// Elements are such that nothing is subnormal on the way: random_matrix gives multiples of 2^-24, and elements of f16 are floats.
 #include <cmath>
 #include <complex>
 #include <cstring>

@@ -86,7 +86,7 @@ std::vector<WrongDecoding> wrong_decodings(const Quantization& its) {
   if (info(its.format).chunks != 0) result.push_back({by_chunks, chunk, "QUAD_OF(chunks[i], (q == QUADS - 1 ? q - 2 : q))"});
   if (info(its.format).quads != 0)
     result.push_back({by_fours, four, four + "\n if ((index & 28) == 28) codes.words ^= uvec2(0x11111111u);\n"});
-  // The scale is that of the block before.
+  // The scale is the previous block's.
   if (!scales_lie_apart(its)) {
     const std::string scale = its.format == QuantizedFormat::q6_k ? "block + 208)" : "block)";
     result.push_back({by_elements, "_at(" + scale, "_at((index < BLOCK_CODES ? 0 : -BLOCK_BYTES) + " + scale});

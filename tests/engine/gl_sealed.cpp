@@ -239,7 +239,7 @@ TEST_CASE("sealed: a driver that does as it is told runs the other form, and sta
     CHECK(engine.struck_off().empty());
     CHECK(!engine.plan({.m = 21, .n = 19, .k = 1100}, options).sealed);
   }
-  // Of what is struck off in a standard product nothing takes the place.
+  // Nothing takes the place of a program that is struck off in a standard product.
   options.precision = Precision::standard;
   options.experimental.edit().struck_off = {{engine.plan({.m = 9, .n = 9, .k = 9}, options).program()}};
   CHECK_THROWS_WITH_AS(engine.plan({.m = 9, .n = 9, .k = 9}, options), doctest::Contains("failed its self-check"), Unsupported);

@@ -31,7 +31,7 @@ bool has_images(const Format& format) {
   return format.in_es || test::engine().limits().language == ShadingLanguage::glsl_430;
 }
 
-/// A texture of two levels, the first of which has these numbers; those of an 8-bit one are bytes.
+/// A texture of two levels, the first of which has these numbers; an 8-bit one's are bytes.
 class Texture {
  public:
   Texture(const Format& format, bool is_array, const Numbers& numbers) : format_(format), is_array_(is_array) {

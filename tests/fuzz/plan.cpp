@@ -136,7 +136,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   } catch (const Unsupported&) {
     return 0;
   }
-  // Of a large plan some hundreds of steps are enough.
+  // Some hundreds of a large plan's steps are enough.
   for (const double each : {work, std::numeric_limits<double>::infinity()}) {
     const std::string wrong = test::wrong_steps(plan, limits, options, each, small ? 4000 : 300);
     fuzz::require(wrong.empty(), wrong);

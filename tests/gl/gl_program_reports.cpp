@@ -221,7 +221,7 @@ TEST_CASE("program reports: the application's callback, switches and enabled mes
   CHECK(reports.front().messages.empty());
   CHECK(reports.front().statistics == ProgramStatistics{});
   full.release();
-  for (GLint depth = first; depth < most; ++depth) api.PopDebugGroup();  // Mesa forgets to free those of a context that ends
+  for (GLint depth = first; depth < most; ++depth) api.PopDebugGroup();  // Mesa forgets to free the groups of a context that ends
   engine.release();
   at_link = "";
   test::engine();

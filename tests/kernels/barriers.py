@@ -18,13 +18,13 @@ import tempfile
 import programs
 
 
-# What the walk does not see through. With one lane along k an invocation of gemv loads what it has stored itself; with two buffers blocked
-# stores into the one while others load from the other.
-NOT_SEEN = ("lanes_k=1,", "double_buffer=1,")
+# What the walk does not see through: with one lane along k an invocation of gemv loads what it has stored itself.
+NOT_SEEN = ("lanes_k=1,",)
 INSTEAD = {"gemv": "lanes_k=8,tile_n=4"}  # where a kernel's defaults are among them; of 4 columns it shares what it reads
 
 
 BARRIER = re.compile(r"barrier(\d+)\(\);")
+TURNS = re.compile(r"(\w+) = 1 - \1;")  # of two halves of shared memory, which take turns, the other one from here on
 
 
 def preprocessed(validator, path):
@@ -79,26 +79,41 @@ def statements(text):
 def wrong(body, shared, without=None):
     """What the walk finds, with the barrier of that number left out."""
     stored, loaded, visible = set(), set(), False
+    which, halves = next((match[1] for text in walk(body) if (match := TURNS.fullmatch(text))), None), {}
+
+    def both(name, index):
+        """The halves of the array that an access may reach: the one that the index names, by itself or by way of variables, or both."""
+        named = {halves[word] for word in re.findall(r"\w+", index) if word in halves}
+        return {(name, half) for half in named or {0, 1}}
+
     for text in walk(body):
+        if TURNS.fullmatch(text):
+            halves[which] = 1 - halves[which]
+            continue
+        for name, value in re.findall(r"\b(\w+)\s*\+?=\s*([^=,;][^,;]*)", text) if which else ():
+            if name == which:
+                halves[name] = int(value)
+            elif used := [halves[word] ^ bool(other) for other, word in re.findall(r"(1 - )?\b([a-z]\w*)", value) if word in halves]:
+                halves[name] = used[0]
         if text == "memoryBarrierShared();":
             visible = True
             continue
         if barrier := BARRIER.fullmatch(text):
             if int(barrier[1]) != without:
                 if stored and not visible:
-                    return f"{', '.join(sorted(stored))}: a barrier without memoryBarrierShared() before it"
+                    return f"{', '.join(sorted({name for name, _ in stored}))}: a barrier without memoryBarrierShared() before it"
                 stored, loaded = set(), set()
             visible = False
             continue
         visible = False
-        target = re.match(r"(\w+)\s*\[.*?\](?:\s*\[.*?\])?\s*([-+*]?=)(?!=)", text, flags=re.S)
-        stores = {target.group(1)} & shared if target else set()
-        source = text[target.end():] if target and target.group(2) == "=" else text
-        loads = {name for name in shared if re.search(rf"\b{name}\s*\[", source)}
+        target = re.match(r"(\w+)\s*\[(.*?)\](?:\s*\[.*?\])?\s*([-+*]?=)(?!=)", text, flags=re.S)
+        stores = both(target[1], target[2]) if target and target[1] in shared else set()
+        source = text[target.end():] if target and target[3] == "=" else text
+        loads = {each for name in shared for index in re.findall(rf"\b{name}\s*\[(.*?)\]", source, flags=re.S) for each in both(name, index)}
         if loads & stored:
-            return f"{', '.join(sorted(loads & stored))}: loaded without a barrier behind the store: {text}"
+            return f"{', '.join(sorted({name for name, _ in loads & stored}))}: loaded without a barrier behind the store: {text}"
         if stores & loaded:
-            return f"{', '.join(sorted(stores & loaded))}: stored without a barrier behind the load: {text}"
+            return f"{', '.join(sorted({name for name, _ in stores & loaded}))}: stored without a barrier behind the load: {text}"
         stored |= stores
         loaded |= loads
     return None

@@ -47,7 +47,7 @@ TEST_CASE("why_not is empty exactly where the shader passes its #errors") {
     ++(reason.empty() ? accepted : refused);
   };
   // Each parameter has its least and greatest values, values beyond them, and values between legal ones. The other parameters are
-  // those of a kernel that compiles fast.
+  // the programs of a kernel that compiles fast.
   const auto check_all = [&](const Kernel& start, const auto& why) {
     for (const KernelParameter& its : parameters(start)) {
       const int least = its.legal.front(), most = its.legal.back();

@@ -59,28 +59,19 @@ TEST_CASE("the host and the shaders have the same numbers for buffers, uniforms 
         result[(*it)[name]] = std::stoi((*it)[number]);
     return result;
   };
-  using namespace kernels;
-  const auto numbers = [](const std::vector<std::string>& names, const std::vector<int>& values) {
-    REQUIRE(names.size() == values.size());
-    Numbers result;
-    for (std::size_t i = 0; i < names.size(); ++i) result[names[i]] = values[i];
-    return result;
-  };
-  CHECK(found("\n#define BINDING_(\\w+) (\\d+)", 1, 2) ==
-        numbers({"A", "B", "C", "D", "BIAS", "ITEMS", "PARTIAL", "SCALES", "ZEROS", "OFFSETS"},
-                {binding_a, binding_b, binding_c, binding_d, binding_bias, binding_items, binding_partial, binding_scales,
-                 binding_zeros, binding_offsets}));
-  CHECK(found("layout\\(location = (\\d+)\\) uniform \\w+ (\\w+);", 2, 1) ==
-        numbers({"x0",         "y0",          "z0",          "size",    "a_at",     "b_at",       "c_at",
-                 "alpha",      "beta",        "flags",       "d_at",    "bias_at",  "activation", "act_low",
-                 "act_high",   "panels_at",   "parts",       "sums_at", "codes_at", "offsets_at", "offsets_of_c_at",
-                 "image_size", "output_size", "filter_size", "strides", "dilation", "padding",    "image_at",
-                 "filter_at",  "task"},
-                {at_x0,         at_y0,       at_z0,           at_size,       at_a,           at_b,
-                 at_c,          at_alpha,    at_beta,         at_flags,      at_d,           at_bias,
-                 at_activation, at_low,      at_high,         at_panels,     at_parts,       at_sums,
-                 at_codes,      at_offsets,  at_offsets_of_c, at_image_size, at_output_size, at_filter_size,
-                 at_strides,    at_dilation, at_padding,      at_image,      at_filter,      at_task}));
+  Numbers bindings, uniforms, flags;
+#define GLGEMM_ROW(name, shaders) bindings[#shaders] = static_cast<int>(kernels::name);
+  GLGEMM_BINDINGS(GLGEMM_ROW)
+#undef GLGEMM_ROW
+#define GLGEMM_ROW(name, shaders) uniforms[#shaders] = kernels::name;
+  GLGEMM_UNIFORMS(GLGEMM_ROW)
+#undef GLGEMM_ROW
+#define GLGEMM_ROW(name, shaders, bit) flags[#shaders] = bit;
+  GLGEMM_FLAGS(GLGEMM_ROW)
+#undef GLGEMM_ROW
+  CHECK(found("\n#define BINDING_(\\w+) (\\d+)", 1, 2) == bindings);
+  CHECK(found("layout\\(location = (\\d+)\\) uniform \\w+ (\\w+);", 2, 1) == uniforms);
+  CHECK(found("\n#define (CONJUGATE_[AB]|READ_C|FIRST_K|LAST_K|ADD_\\w+|PACKS_B) (\\d+)\\b", 1, 2) == flags);
   Numbers activations;
 #define GLGEMM_ROW(name, NAME, number, ...) activations[#NAME] = number;
   GLGEMM_ACTIVATIONS(GLGEMM_ROW)
@@ -88,9 +79,6 @@ TEST_CASE("the host and the shaders have the same numbers for buffers, uniforms 
   for (const auto& [activation, number] : activations)
     if (number != 0)
       CHECK_MESSAGE(text.find(fmt::format("\n#define {} {}\n", activation, number)) != std::string::npos, activation);
-  CHECK(found("\n#define (CONJUGATE_[AB]|READ_C|FIRST_K|LAST_K|ADD_\\w+|PACKS_B) (\\d+)\\b", 1, 2) ==
-        numbers({"CONJUGATE_A", "CONJUGATE_B", "READ_C", "FIRST_K", "LAST_K", "ADD_D", "ADD_BIAS", "PACKS_B"},
-                {conjugate_a, conjugate_b, read_c, first_k, last_k, add_d, add_bias, packs_b}));
 }
 
 TEST_CASE("a program's source is its shader with the macros before it, complete and without directives that drivers lack") {

@@ -1,5 +1,5 @@
 // Writes the sources of the programs that there are into a folder, for tests that read what a compiler makes of them: for every
-// type, pair of types and format, and of the kernels of the tuner's space. Of programs that differ in large sizes alone there is
+// type, pair of types and format, and of the kernels of the tuner's space. Where programs differ in large sizes alone, there is
 // one.
 //
 //   glgemm_program_sources FOLDER    prints a line "FILE NAME" for each program

@@ -4,7 +4,7 @@ import json
 import pathlib
 import subprocess
 
-# Of each list a kernel gets the first product that it takes: gemv wants few columns, outer a short k. Lines of the first begin at
+# A kernel gets the first product of each list that it takes: gemv wants few columns, outer a short k. Lines of the first begin at
 # multiples of 16 bytes.
 PRODUCTS = (("64,64,64", "64,1,64", "64,64,4"), ("61,59,63", "61,1,63", "61,59,3"))
 

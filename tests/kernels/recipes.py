@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Follows docs/adding-a-kernel.md, docs/adding-a-type.md and "The next format" of docs/weights.md on a copy of the tree: adds a kernel, a copy
-of `tiled` under the name `row`, the type `f8e3m4`, and ggml's format `iq4_nl`, in the files that the pages name and in no other. Builds the
+of `tiled` under the name `row`, the type `f8e3m4`, and a made-up format `v4_0`, in the files that the pages name and in no other. Builds the
 tool and the tests, and runs both. Takes minutes; by hand.
 
     recipes.py [FOLDER [WHAT...]]    the copy and its build lie in FOLDER and stay there; without it in a temporary folder. WHAT is kernel,
@@ -66,7 +66,7 @@ def add_type(tree):
     insert(tree / "README.md", "| f8e4m3, f8e5m2", ", f8e3m4")
 
 
-NUMBERS = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)  # what the codes of iq4_nl stand for
+NUMBERS = (-120, -91, -70, -50, -36, -24, -13, -4, 3, 11, 22, 34, 49, 66, 90, 127)  # what the codes of v4_0 stand for
 
 
 def add_format(tree):
@@ -74,11 +74,11 @@ def add_format(tree):
     table = tree / "include/glgemm/quantization_table.h"
     last = next(line for line in reversed(table.read_text(encoding="utf-8").splitlines()) if line.startswith("  ROW("))
     number = int(last.split(",")[2]) + 1
-    insert(table, last, f" \\\n  ROW(iq4_nl, IQ4_NL, {number}, 32, 18, 32, 4, 0, 0, 0)")
+    insert(table, last, f" \\\n  ROW(v4_0, V4_0, {number}, 32, 18, 0, 0)")
     shader = tree / "shaders/quantization.glsl"
-    insert(shader, f"#define {last.split(',')[1].strip()} {number - 1}\n", f"#define IQ4_NL {number}\n")
+    insert(shader, f"#define {last.split(',')[1].strip()} {number - 1}\n", f"#define V4_0 {number}\n")
     end = '#else\n#error "quantization: FORMAT has no decoding"\n'
-    replace(shader, end, f"""#elif FORMAT == IQ4_NL
+    replace(shader, end, f"""#elif FORMAT == V4_0
   const int numbers[16] = int[16]({numbers});
   int block = codes_at.x + (index >> 5) * BLOCK_BYTES, i = index & 31;
   RETURN(float, half_at(block) * float(numbers[nibble_at(block + 2 + (i & 15), i > 15)]));
@@ -86,14 +86,15 @@ def add_format(tree):
     host = tree / "src/base/quantization.cpp"
     insert(host, "template <Format format>\nfloat decode(Bytes b, int k) = delete;\n", f"""
 template <>
-float decode<Format::iq4_nl>(Bytes b, int k) {{
+float decode<Format::v4_0>(Bytes b, int k) {{
   constexpr int numbers[] = {{{numbers}}};
   return product(f16(b), numbers[nibble(b + 2, k)]);
 }}
 """)
-    replace(tree / "src/weights/gguf.cpp", 'GgufType{20, "IQ4_NL", 32, 18}', 'blocks(20, "IQ4_NL", QuantizedFormat::iq4_nl)')
+    gguf = tree / "src/weights/gguf.cpp"
+    replace(gguf, '"Q1_0", 128, 18}};\n', '"Q1_0", 128, 18},\n                                blocks(1000, "V4_0", QuantizedFormat::v4_0)};\n')
     insert(tree / "docs/weights.md", "| `mxfp4` | E2M1 | 17 for 32 | 2^e q | in the block, a power of two |\n",
-           "| `iq4_nl` | 4 bits | 18 for 32 | d v[q], v of 16 numbers | in the block, f16 |\n")
+           "| `v4_0` | 4 bits | 18 for 32 | d v[q], v of 16 numbers | in the block, f16 |\n")
     draw = random.Random(1)
     blocks, values = b"", b""
     for _ in range(64):
@@ -102,8 +103,8 @@ float decode<Format::iq4_nl>(Bytes b, int k) {{
         codes = [byte & 15 for byte in nibbles] + [byte >> 4 for byte in nibbles]
         blocks += scale + nibbles
         values += struct.pack("<32f", *(struct.unpack("<e", scale)[0] * NUMBERS[code] for code in codes))
-    (tree / "tests/data/quantised/iq4_nl.blocks").write_bytes(blocks)
-    (tree / "tests/data/quantised/iq4_nl.f32").write_bytes(values)
+    (tree / "tests/data/quantised/v4_0.blocks").write_bytes(blocks)
+    (tree / "tests/data/quantised/v4_0.f32").write_bytes(values)
 
 
 def changed(tree):
@@ -127,9 +128,9 @@ def check_type(tree):
 
 
 def check_format(tree):
-    run("build/bin/glgemm", "inspect", "--type", "iq4_nl/f32", "--shape", "64,1,64", cwd=tree)
-    for types, shape, op_b in (("iq4_nl/f32", "64,1,64", "n"), ("iq4_nl/f32", "70,30,160", "n"), ("iq4_nl/f32", "64,4,2048", "t"),
-                               ("f32/iq4_nl", "3,70,64", "t")):
+    run("build/bin/glgemm", "inspect", "--type", "v4_0/f32", "--shape", "64,1,64", cwd=tree)
+    for types, shape, op_b in (("v4_0/f32", "64,1,64", "n"), ("v4_0/f32", "70,30,160", "n"), ("v4_0/f32", "64,4,2048", "t"),
+                               ("f32/v4_0", "3,70,64", "t")):
         without_losses(tree, "--shape", shape, "--type", types, "--op-b", op_b, "--kernel", "all")
     run("ninja", "-C", "build", "glgemm_gl_tests", cwd=tree)
     run("../bin/glgemm_gl_tests", "-tc=*quantised*,*ggml's products*", cwd=tree / "build/tests")

@@ -289,7 +289,7 @@ for i, (x, y) in enumerate(itertools.product(types, types)):
     result = subprocess.run([sys.argv[1], 'multiply', 'x.npy', 'y.npy', '-o', 'z.npy'], capture_output=True, text=True)
     want = np.matmul(a, b)
     got = np.load('z.npy') if result.returncode == 0 else None
-    # Of narrow types C is wider, so that sums do not wrap or lose digits.
+    # C of narrow types is wider, so that sums do not wrap or lose digits.
     wider = {'float16': 'float32', 'int8': 'int32', 'uint8': 'uint32', 'int16': 'int32', 'uint16': 'int32'}
     dtype = wider.get(str(want.dtype), str(want.dtype))
     if got is None or str(got.dtype) != dtype or got.shape != want.shape or not (got == want).all():

@@ -91,38 +91,6 @@ for field in passed worst_ratio worst_ratio_sqrt median_ratio row column got exp
 done
 grep -q '"product"' stdout && fail "a product of no batch: $(cat stdout)"
 
-# The histogram of errors. A wrong product has one, too, and a bad name leaves nothing.
-verdict 'a histogram' 0 'right: ' A.csv A.csv right.csv --error-histogram right.svg
-grep -q '<title>4 elements without an error</title>' right.svg || fail "a histogram: $(cat right.svg)"
-verdict 'a histogram of what is wrong' 1 'wrong: ' A.csv A.csv wrong.csv --error-histogram wrong.svg --json wrong.json
-grep -q '<title>3 elements without an error</title>' wrong.svg && grep -q 'worst: inf at (1, 1)</text>' wrong.svg &&
-  grep -q 'beyond it</text>' wrong.svg || fail "a histogram of what is wrong: $(cat wrong.svg)"
-mkdir drawn
-bad 'a histogram as .png' "--error-histogram: 'drawn/x.png' does not end in .svg" A.csv A.csv right.csv --error-histogram drawn/x.png
-bad 'one file for two' '--json and --error-histogram name the same file' A.csv A.csv right.csv --json drawn/x.svg --error-histogram drawn/x.svg
-[ "$(ls drawn)" = '' ] || fail "left over: $(ls drawn)"
-
-# Integers of 64 bits, wide enough to be rounded by a float: 2^40 + 1.
-mtx() { printf '%%%%MatrixMarket matrix array integer general\n1 1\n%s\n' "$2" >"$1.mtx"; }
-mtx one 1
-mtx many 1099511627777
-mtx fewer 1099511627776
-mtx huge 9223372036854775807
-verdict 'int64' 0 'right: exact' one.mtx many.mtx many.mtx
-verdict 'int64, one less' 1 'is 1.09951163e+12' one.mtx many.mtx fewer.mtx
-verdict 'int64, far off' 1 'wrong: ' one.mtx many.mtx huge.mtx
-bad 'int64 that cannot be exact' 'is exact only below 2^53: --type f64' huge.mtx huge.mtx one.mtx
-npy T.npy '|b1' '(1, 1)' '\1'
-npy TF.npy '|b1' '(2, 2)' '\1\1\0\1'  # of truths the sum is another one: 1 2 / 0 1
-verdict 'bool' 0 'right: ' TF.npy TF.npy TF.npy
-npy wrong.npy '|b1' '(2, 2)' '\1\1\1\1'
-verdict 'bool, a wrong one' 1 'element (1, 0) is 1, expected 0' TF.npy TF.npy wrong.npy
-npy wrong.npy '|b1' '(2, 2)' '\1\0\0\1'
-verdict 'bool, a lost one' 1 'element (0, 1) is 0, expected 2' TF.npy TF.npy wrong.npy
-verdict 'bool, scaled' 1 'element (0, 0) is 1, expected 2 exactly' T.npy T.npy T.npy --alpha 2
-verdict 'bool, counted' 0 'right: ' T.npy T.npy one.mtx --type i8
-
-# Vectors and batches.
 npy v.npy '<f4' '(2,)' '\0\0\200\077\0\0\0\100'
 npy S.npy '<f4' '(2, 1, 2)' '\0\0\200\077\0\0\0\100\0\0\100\100\0\0\200\100'
 npy five.npy '<f4' '()' '\0\0\240\100'
@@ -131,9 +99,8 @@ npy other.npy '<f4' '(2, 1, 1)' '\0\0\240\100\0\0\100\101'
 npy one_five.npy '<f4' '(1, 1)' '\0\0\240\100'
 verdict 'vectors' 0 'right: ' v.npy v.npy one_five.npy
 verdict 'a batch' 0 'right: 2 of 2 elements of 2 products compared' S.npy v.npy batch.npy --batch 2
-verdict 'a wrong batch' 1 'product 1: ' S.npy v.npy other.npy --batch 2 --error-histogram batch.svg --json batch.json
+verdict 'a wrong batch' 1 'product 1: ' S.npy v.npy other.npy --batch 2 --json batch.json
 grep -q '"product": 1,' batch.json || fail "the product of a batch: $(cat batch.json)"
-grep -q 'at product 1, (0, 0)</text>' batch.svg || fail "a batch's histogram: $(cat batch.svg)"
 cat v.npy | "$glgemm" verify - v.npy one_five.npy >stdout 2>stderr || fail "a pipe: $(cat stdout stderr)"
 
 # A hundred products of 0.1 and 0.1, with an error of 9 times the unit roundoff: right for sums in any order, and for nothing better.

@@ -60,6 +60,7 @@ MUTANTS = [
     Mutant("gemv shares columns before all have brought them", "shaders/shared_columns.glsl", "memoryBarrierShared();", "", (BARRIERS,)),
     Mutant("blocked overwrites what others load", "shaders/blocked.comp", "    barrier();  // all have read\n", "",
            (BARRIERS,)),
+    Mutant("blocked stores into the half that others read", "shaders/blocked.comp", "phase = 1 - phase;", "", (BARRIERS,)),
     Mutant("naive reads A with the ld of its rows along k", "shaders/naive.comp", "load_a(a + column_of_a(p))", "load_a(a + p * a_at.y)",
            (NAIVE,)),
     Mutant("gemv loses half of the lanes", "shaders/gemv.comp", "lanes = LANES_K / 2; lanes > 0;", "lanes = LANES_K / 2; lanes > 1;",

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Of the long tier: builds for arm64 by Debian's cross compiler, and runs the tests without OpenGL under qemu.
+# The long tier: builds for arm64 by Debian's cross compiler, and runs the tests without OpenGL under qemu.
 #   tests/package/arm64.sh [OPTION...]    options of glgemm_tests; needs g++-aarch64-linux-gnu and qemu-user-static
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -603,7 +603,7 @@ TEST_CASE("on GPUs with shared memory gemv brings few columns of B there, howeve
             }
             CHECK(name(plan.kernel) == "gemv");
             const bool shares = parameter(plan.kernel, "shared_b") == 1;
-            // Of codes, a few invocations along k may each read what they need by vectors.
+            // A few invocations along k may each read the codes that they need by vectors.
             CHECK((shares || (its && plan.program().b_along_k && parameter(plan.kernel, "lanes_k") <= 4)));
             CHECK_FALSE((shares && plan.program().b_along_k));
           }
@@ -661,12 +661,14 @@ TEST_CASE("what was tuned goes before the model, unless it cannot run or is stru
   CHECK(to_string(make_plan(problem, limits, {.experimental = ExperimentalPlanOptions{.tuning = tuned}}).kernel) ==
         "tiled:tile=16");
   for (const bool refused : {false, true}) {
-    const std::vector struck_off{StruckOff{.program = {.kernel = parse_kernel("tiled:tile=16")}, .refused = refused}};
+    const std::vector struck_off{
+        StruckOff{.program = {.kernel = parse_kernel("tiled:tile=16")}, .reason = "why", .refused = refused}};
     const Plan other =
         make_plan(problem, limits, {.experimental = ExperimentalPlanOptions{.tuning = tuned, .struck_off = struck_off}}, &why);
     CHECK(to_string(other.kernel) != "tiled:tile=16");
     CHECK(why.chosen_by == Explanation::By::model);
-    const std::string reason = std::string("tiled:tile=16 ") + (refused ? "is refused by the driver" : "failed its self-check");
+    const std::string reason =
+        std::string("tiled:tile=16 f32 ") + (refused ? "is refused by the driver" : "failed its self-check") + " (why)";
     CHECK(
         std::any_of(why.passed_over.begin(), why.passed_over.end(), [&](const auto& passed) { return passed.reason == reason; }));
   }

@@ -187,8 +187,7 @@ TEST_CASE("bench and inspect refuse bad arguments, each with one sentence") {
   refused("inspect --no-device --shape 4000000000,4000000000,4000000000", "4000000000");
   refused("inspect --no-device --device 0 --shape 1,2,3", "--device");
   refused("inspect --no-device --compiled --shape 1,2,3", "--compiled");
-  refused("inspect --no-device --shape 1,2,3 --shape 4,5,6",
-          "--shape is given 2 times; only --compiled and --validate take several");
+  refused("inspect --no-device --shape 1,2,3 --shape 4,5,6", "--shape is given 2 times; only --compiled takes several");
   const TemporaryFolder folder;
   refused("bench --shapes " + folder.file("t.csv", "m,n,k,trans_a,trans_b\n"), "has no shapes");
   refused("bench --shapes x.csv --op-a t", "--op-a");

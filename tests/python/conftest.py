@@ -58,7 +58,7 @@ def integers(shape, dtype=np.float32, seed=0):
 
 
 def unit_roundoff(dtype):
-    """Of the sums of such elements, and of what rounds the result."""
+    """The unit roundoff of the sums of such elements."""
     dtype = np.dtype(dtype)
     single = dtype.itemsize < 8 or dtype == np.complex64
     return 2.0**-24 if single else 2.0**-53

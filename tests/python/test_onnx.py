@@ -20,7 +20,7 @@ ARCHIVE = pathlib.Path(__file__).parent.parent / "data" / "onnx_node_tests.zip"
 
 
 def bound(k, size):
-    """Of the error of a float32 whose terms add up to `size` in absolute value: gamma_K M of docs/checking.md."""
+    """The bound for the error of a float32 whose terms add up to `size` in absolute value: gamma_K M of docs/checking.md."""
     u = 2.0**-24
     return (k + 3) * u / (1 - (k + 3) * u) * size + np.finfo(np.float32).tiny * (k + 3)
 

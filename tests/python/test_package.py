@@ -68,6 +68,16 @@ def test_help_has_everything():
                 assert getattr(kind, name).__doc__, f"{kind.__name__}.{name}"
 
 
+def test_modules_import_those_before_them():
+    order = ["_core", "_arrays", "_weights", "_engine", "_products", "_stream", "_convolve"]
+    for place, module in enumerate(order[1:], 1):
+        text = (FOLDER / f"{module}.py").read_text(encoding="utf-8")
+        imported = re.findall(r"^ *from \.(\w+) import", text, re.M) + ["_core"] * ("from . import _core" in text)
+        assert set(imported) <= set(order[:place]), module
+    others = {path.stem for path in FOLDER.glob("_*.py")} - set(order) - {"__init__", "__main__"}
+    assert not others
+
+
 def test_the_tool():
     done = subprocess.run([sys.executable, "-m", "glgemm", "--version"], capture_output=True, text=True, timeout=60)
     if done.returncode == 2 and "not installed" in done.stderr:

@@ -1,6 +1,7 @@
 // The goals of glgemm report: which hold where, and what is met.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -11,8 +12,14 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-Json ratio(const char* of, const char* over, const std::string& what, double value) {
-  return {{"name", std::string(of) + " over " + over + ", " + what}, {"of", of}, {"over", over}, {"value", value}};
+Json ratio(const char* of, const char* over, std::array<int, 3> sizes, double value) {
+  const Json product{{"m", sizes[0]}, {"n", sizes[1]}, {"k", sizes[2]}, {"type", "f32"},
+                     {"op_a", "n"},   {"op_b", "n"},   {"batch", 1}};
+  return {{"name", std::string(of) + " over " + over + std::to_string(sizes[0])},
+          {"of", of},
+          {"over", over},
+          {"value", value},
+          {"product", product}};
 }
 
 Json report_of(const char* vendor, const char* renderer, const char* version, Json ratios) {
@@ -25,11 +32,14 @@ Json report_of(const char* vendor, const char* renderer, const char* version, Js
 }  // namespace
 
 TEST_CASE("report - goals depend on the device, and are met or missed") {
-  const Json ratios{
-      ratio("auto", "tiled", "1024x1024x1024 f32", 30),     ratio("auto", "tiled", "512x512x512 f32", 1),
-      ratio("naive", "tiled", "1024x1024x1024 f32", 99),    ratio("auto", "reading rate", "4096x2x4096 f32", 0.61),
-      ratio("auto", "reading rate", "256x2x4096 f32", 0.1), ratio("auto", "naive", "512x4x500000 f32", 3.9),
-      ratio("auto", "best of space", "7x9x8 f32", 0.9),     ratio("auto", "best of space", "geometric mean of 3", 0.94)};
+  const Json ratios{ratio("auto", "tiled", {1024, 1024, 1024}, 30),
+                    ratio("auto", "tiled", {512, 512, 512}, 1),
+                    ratio("naive", "tiled", {1024, 1024, 1024}, 99),
+                    ratio("auto", "reading rate", {4096, 2, 4096}, 0.61),
+                    ratio("auto", "reading rate", {256, 2, 4096}, 0.1),
+                    ratio("auto", "naive", {512, 4, 500000}, 3.9),
+                    ratio("auto", "best of space", {7, 9, 8}, 0.9),
+                    {{"name", "a mean"}, {"of", "auto"}, {"over", "best of space"}, {"value", 0.94}, {"mean_of", 3}}};
   const Json old_mesa = goals(report_of("Mesa", "llvmpipe (LLVM 15)", "4.5 Mesa 22.3.6", ratios));
   REQUIRE(old_mesa.size() == 5);
   CHECK(old_mesa[0]["must"] == 45);
@@ -44,10 +54,10 @@ TEST_CASE("report - goals depend on the device, and are met or missed") {
   CHECK(on_gpu[1]["met"].is_null());  // more than one column
 
   Json gpu = report_of("NVIDIA Corporation", "H", "4.6 NVIDIA", Json::array());
-  Json more{ratio("auto", "reading rate", "16384x1x16384 f32", 0.79), ratio("auto", "reading rate", "4096x1x4096 f32", 0.1),
-            ratio("first product, program cache warm", "cold", "8x8x8 f32", 0.19),
-            ratio("first product, program cache and driver's cache warm", "cold", "8x8x8 f32", 0.1),
-            ratio("streamed", "the slower of its transfers and the product alone", "8x8x8 f32", 0.86)};
+  Json more{ratio("auto", "reading rate", {16384, 1, 16384}, 0.79), ratio("auto", "reading rate", {4096, 1, 4096}, 0.1),
+            ratio("first product, program cache warm", "cold", {8, 8, 8}, 0.19),
+            ratio("first product, program cache and driver's cache warm", "cold", {8, 8, 8}, 0.1),
+            ratio("streamed", "the slower of its transfers and the product alone", {8, 8, 8}, 0.86)};
   Json calls = report_of("NVIDIA Corporation", "H", "4.6 NVIDIA", more);
   const auto call = [](int n, bool scope, double us) {
     return Json{{"m", n}, {"n", n}, {"k", n}, {"dispatches", 3}, {"scope", scope}, {"cpu_us", us}};
@@ -84,7 +94,11 @@ TEST_CASE("report - goals depend on the device, and are met or missed") {
         {{"name", "shapes-server.csv"}, {"results", {product(0.5), product(0.8)}}},
         {{"name", "f64"}, {"type", "f64"}, {"arithmetic", "fp64"}, {"tensor_cores", false}, {"results", {product(0.6)}}},
         {{"name", "f16"}, {"type", "f16"}, {"arithmetic", "fp16"}, {"tensor_cores", true}, {"results", {product(0.1)}}}}}};
-  gpu["tests_say"] = {"GL calls of a repeated product in a scope over a dispatch by hand, tiled: 1.6 (16 over 10)"};
+  gpu["tests_say"] = {{{"name", "GL calls of a repeated product in a scope over a dispatch by hand"},
+                       {"of", "tiled"},
+                       {"value", 1.6},
+                       {"note", "16 over 10"}},
+                      {{"name", "what has no goal"}, {"of", ""}, {"value", 1}, {"note", ""}}};
   const Json found = goals(gpu);
   REQUIRE(found.size() == 5);
   CHECK(found[0]["at_most"] == true);

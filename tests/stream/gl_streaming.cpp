@@ -517,7 +517,7 @@ TEST_CASE("what the matrices' functions throw ends a streamed product, and the e
   x.run();
   CHECK(x.is_right());
 
-  // Of whatever type: it is not taken for the driver's.
+  // An error of any type is not taken for the driver's.
   x.options.piece_done = [&](const Section&) { throw OutOfMemory("the disk is full", 1); };
   CHECK_THROWS_WITH_AS(x.run(), "the disk is full", OutOfMemory);
   x.options.piece_done = {};

@@ -48,7 +48,7 @@ PlanOptions with_kernel(const std::string& name, std::int64_t split_k = 0);
 /// The options with loops of at most so many iterations. Where k is longer, sums of types of 16 bits need a workspace.
 PlanOptions with_short_loops(const Engine& engine, PlanOptions options = {}, std::int64_t iterations = 100);
 
-/// Whether the device has the type. Of one that it lacks, a product is seen to be refused, and the program says at its end that
+/// Whether the device has the type. Where it lacks one, a product is seen to be refused, and the program says at its end that
 /// the type was left out.
 bool has_type(Type type);
 

@@ -2,7 +2,8 @@
 //
 //   --api gl|es      the contexts are of OpenGL, or of OpenGL ES
 //   --limits least   engines take the device for one that has no more than OpenGL ES 3.1 promises
-//   --as CLASS       engines plan as for a device of that class, those of tools and of the C interface too; today: another class each day
+//   --as CLASS       engines plan as for a device of that class, in tools and in the C interface too; today: another class each
+//   day
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Products by cuBLAS on a real GPU: on_gpu.sh GLGEMM [FOLDER]
 #
-# GLGEMM is the program, FOLDER that of libcublas (default: PyTorch's, else where the system looks). Checks products of each type at 512
+# GLGEMM is the program, FOLDER has libcublas (default: PyTorch's, else where the system looks). Checks products of each type at 512
 # and 4096, and measures the rate beside direct cuBLAS (where python3 has PyTorch) and what a call costs. Takes about two minutes.
 # The status is 1 if a check failed or cublas did not run.
 set -u

@@ -30,7 +30,7 @@ struct Resource {
   bool mapped = false;
 };
 int registered = 0, mapped = 0;
-std::vector<std::unique_ptr<Resource>> all_resources;  // those of a lost context end with the library
+std::vector<std::unique_ptr<Resource>> all_resources;  // a lost context's end with the library
 std::vector<Resource*> of_stream;
 
 template <class F>

@@ -47,7 +47,7 @@ std::size_t weight(const ConvolutionProblem& p, std::int64_t o, std::int64_t i, 
   }
 }
 
-/// Of a line of images: the loop of the definition, which adds to where a transposed one writes.
+/// A convolution of a line of images by the definition's loop. A transposed one adds to where it writes.
 template <class T, class C>
 std::vector<C> convolved(const ConvolutionProblem& p, const std::vector<T>& input, const std::vector<T>& filters) {
   std::vector<C> output(static_cast<std::size_t>(p.batch * volume(p.output) * p.output_channels));

@@ -327,7 +327,7 @@ TEST_CASE("of a C that was printed with few digits, each bound has half a unit o
     wrong(50, 40) += std::fabs(wrong(50, 40)) * static_cast<float>(std::pow(10.0, 1 - digits)) * 2;
     CHECK_FALSE(check_full(floats.a, floats.b, wrong, terms).passed);
   }
-  // The unit is that of the number as it is printed: 1000 of three digits has tens. Zeros and what is not finite have none.
+  // The unit belongs to the number as it is printed: 1000 of three digits has tens. Zeros and what is not finite have none.
   const auto passes = [](double c, double exact, int digits) {
     return check_full(Matrix<double>{{exact}}, Matrix<double>{{1}}, Matrix<double>{{c}}, {.digits = digits}).passed;
   };

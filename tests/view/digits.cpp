@@ -1,4 +1,4 @@
-// The digit of glgemm-view --digits: strokes, cells under pixels, the answer.
+// The digit of glgemm-view: strokes, cells under pixels, the answer.
 #include "view/digit_scene.hpp"
 
 #include <doctest/doctest.h>

@@ -1,7 +1,10 @@
 // Models' files: what they hold is listed, and whatever the bytes, nothing outside of them is believed.
 #include <glgemm/model_file.hpp>
 
+#include <algorithm>
+#include <cctype>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -68,54 +71,45 @@ TEST_CASE("model file: what a .gguf file holds, the contiguous dimension last") 
 }
 
 TEST_CASE("model file: the types of .gguf files") {
-  // Number, name, bytes for 256 elements, and what glgemm calls it.
-  using Row = std::tuple<std::uint32_t, const char*, std::int64_t, std::optional<Type>, Quantization>;
-  const Quantization none;
-  const std::vector<Row> rows{{0, "F32", 1024, Type::f32, none},
-                              {1, "F16", 512, Type::f16, none},
-                              {2, "Q4_0", 8 * 18, {}, QuantizedFormat::q4_0},
-                              {3, "Q4_1", 8 * 20, {}, QuantizedFormat::q4_1},
-                              {6, "Q5_0", 8 * 22, {}, QuantizedFormat::q5_0},
-                              {7, "Q5_1", 8 * 24, {}, QuantizedFormat::q5_1},
-                              {8, "Q8_0", 8 * 34, {}, QuantizedFormat::q8_0},
-                              {10, "Q2_K", 84, {}, none},
-                              {12, "Q4_K", 144, {}, QuantizedFormat::q4_k},
-                              {13, "Q5_K", 176, {}, QuantizedFormat::q5_k},
-                              {14, "Q6_K", 210, {}, QuantizedFormat::q6_k},
-                              {24, "I8", 256, Type::i8, none},
-                              {26, "I32", 1024, Type::i32, none},
-                              {27, "I64", 2048, {}, none},
-                              {28, "F64", 2048, Type::f64, none},
-                              {30, "BF16", 512, Type::bf16, none},
-                              {39, "MXFP4", 8 * 17, {}, QuantizedFormat::mxfp4},
-                              {9, "Q8_1", 8 * 36, {}, none},
-                              {11, "Q3_K", 110, {}, none},
-                              {15, "Q8_K", 292, {}, none},
-                              {16, "IQ2_XXS", 66, {}, none},
-                              {17, "IQ2_XS", 74, {}, none},
-                              {18, "IQ3_XXS", 98, {}, none},
-                              {19, "IQ1_S", 50, {}, none},
-                              {20, "IQ4_NL", 8 * 18, {}, none},
-                              {21, "IQ3_S", 110, {}, none},
-                              {22, "IQ2_S", 82, {}, none},
-                              {23, "IQ4_XS", 136, {}, none},
-                              {25, "I16", 512, {}, none},
-                              {29, "IQ1_M", 56, {}, none},
-                              {34, "TQ1_0", 54, {}, none},
-                              {35, "TQ2_0", 66, {}, none},
-                              {40, "NVFP4", 4 * 36, {}, none},
-                              {41, "Q1_0", 2 * 18, {}, none},
-                              {4, "unknown type 4", 0, {}, none},
-                              {4000000000, "unknown type 4000000000", 0, {}, none}};
-  for (const auto& [number, name, size, type, quantization] : rows) {
-    const std::string bytes = Gguf{{{"w", {256}, number, std::string(static_cast<std::size_t>(size), 'w')}}}.bytes();
-    const ModelFile model = model_of(bytes);
-    const ModelTensor& tensor = model.tensors().front();
+  // Number, name, bytes for 256 elements, and what glgemm calls it; but for formats of the table.
+  using Row = std::tuple<std::uint32_t, const char*, std::int64_t, std::optional<Type>>;
+  const std::vector<Row> rows{
+      {0, "F32", 1024, Type::f32},  {1, "F16", 512, Type::f16},    {10, "Q2_K", 84, {}},
+      {24, "I8", 256, Type::i8},    {26, "I32", 1024, Type::i32},  {27, "I64", 2048, {}},
+      {28, "F64", 2048, Type::f64}, {30, "BF16", 512, Type::bf16}, {9, "Q8_1", 8 * 36, {}},
+      {11, "Q3_K", 110, {}},        {15, "Q8_K", 292, {}},         {16, "IQ2_XXS", 66, {}},
+      {17, "IQ2_XS", 74, {}},       {18, "IQ3_XXS", 98, {}},       {19, "IQ1_S", 50, {}},
+      {20, "IQ4_NL", 8 * 18, {}},   {21, "IQ3_S", 110, {}},        {22, "IQ2_S", 82, {}},
+      {23, "IQ4_XS", 136, {}},      {25, "I16", 512, {}},          {29, "IQ1_M", 56, {}},
+      {34, "TQ1_0", 54, {}},        {35, "TQ2_0", 66, {}},         {40, "NVFP4", 4 * 36, {}},
+      {41, "Q1_0", 2 * 18, {}},     {4, "unknown type 4", 0, {}},  {4000000000, "unknown type 4000000000", 0, {}}};
+  const auto first_of = [](std::uint32_t number, std::int64_t bytes) {
+    const std::string file = Gguf{{{"w", {256}, number, std::string(static_cast<std::size_t>(bytes), 'w')}}}.bytes();
+    ModelTensor tensor = model_of(file).tensors().front();
+    tensor.data = nullptr;  // the file goes
+    return tensor;
+  };
+  for (const auto& [number, name, size, type] : rows) {
+    const ModelTensor tensor = first_of(number, size);
     CAPTURE(std::string(name));
     CHECK(tensor.type_name == name);
     CHECK(tensor.bytes == size);
     CHECK(tensor.type == type);
-    CHECK(tensor.quantization == quantization);
+    CHECK_FALSE(tensor.quantization);
+  }
+  // Each format in blocks is one type, under its own name.
+  std::map<std::string, ModelTensor> found;
+  for (std::uint32_t number = 0; number < 2000; ++number)
+    if (const ModelTensor tensor = first_of(number, 4096); tensor.quantization) {
+      CHECK(found.emplace(to_string(tensor.quantization), tensor).second);
+      CHECK_FALSE(tensor.type);
+    }
+  for (const QuantizedFormatInfo& format : quantized_format_table) {
+    if (format.codes <= 1) continue;
+    const std::string name(format.name);
+    REQUIRE_MESSAGE(found.contains(name), "gguf.cpp has no row for ", name);
+    CHECK(found[name].bytes == 256 / format.codes * format.bytes);
+    CHECK(std::ranges::equal(found[name].type_name, name, {}, {}, [](unsigned char c) { return std::toupper(c); }));
   }
 }
 

@@ -88,7 +88,7 @@ for name in glgemm_tests glgemm_gl_tests; do x86_64-w64-mingw32-gcc-posix passes
 glgemm report --quick --no-tune --peer none --checks tests --output 'Bericht ü' >stdout 2>stderr || fail "report: status $?: $(cat stdout stderr)"
 grep -qF 'checks: ok: bin/glgemm_tests: 3 test cases passed; bin/glgemm_gl_tests: 3 test cases passed; tests/multiply/cli.sh: left out' stdout ||
   fail "report --checks: $(cat stdout)"
-[ -s 'Bericht ü/report.html' ] && [ -s 'Bericht ü/checks.txt' ] || fail "report: there is $(ls 'Bericht ü')"
+[ -s 'Bericht ü/report.md' ] && [ -s 'Bericht ü/checks.txt' ] || fail "report: there is $(ls 'Bericht ü')"
 
 # bench, inspect, devices; and bad input.
 glgemm bench --size 33 --repeats 1 >stdout 2>stderr || fail "bench: status $?: $(cat stderr)"

@@ -190,12 +190,6 @@ CLI::Option* add_digits(CLI::App& verb, int& digits, const std::string& descript
   return add_option(verb, "--digits", digits, "N", description)->check(in_range(1, 17));
 }
 
-CLI::Option* add_error_histogram(CLI::App& verb, std::string& path) {
-  return add_option(
-      verb, "--error-histogram", path, "FILE.svg",
-      "Draw how many elements have which error against their bound, as .svg (computes the whole product on the CPU)");
-}
-
 void require_svg(const std::string& path, const std::string& option) {
   if (!path.ends_with(".svg"))
     throw std::invalid_argument(option + ": '" + path + "' does not end in .svg, the only format that is written");

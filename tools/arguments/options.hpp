@@ -89,12 +89,11 @@ CLI::Option* add_precision(CLI::App& verb, std::string& precision);
 CLI::Option* add_vendor(CLI::App& verb, std::string& vendor);
 /// The options of an engine with what add_vendor() has read. What it says of that library goes to the standard error.
 EngineOptions with_vendor(EngineOptions options, const std::string& vendor);
-/// --digits, by default that of an output.
+/// --digits; by default it is about an output.
 CLI::Option* add_digits(CLI::App& verb, int& digits,
                         const std::string& description =
                             "How many significant digits the floats of a .csv or .mtx output have (default: as few as give "
                             "each number again when they are read)");
-CLI::Option* add_error_histogram(CLI::App& verb, std::string& path);
 CLI::Option* add_device(CLI::App& verb, std::string& device);
 /// Pictures are SVG.  @throws std::invalid_argument  `path` does not end so
 void require_svg(const std::string& path, const std::string& option);

@@ -112,8 +112,8 @@ BenchResult measure(const Arguments& arguments, std::ostream& out) {
   const HeadlessContext context({.device = arguments.device});
   Engine engine(HeadlessContext::get_proc_address, with_vendor({}, arguments.vendor));
   const BenchResult result = is_limited(arguments) ? run_streamed(scaling, engine, out)
-                             : arguments.enqueue ? run_enqueue(bench, engine, out)
-                                                 : run_bench(bench, engine, out);
+                             : arguments.enqueue   ? run_enqueue(bench, engine, out)
+                                                   : run_bench(bench, engine, out);
   engine.release();
   return result;
 }
@@ -141,7 +141,9 @@ void add(BenchResult& all, BenchResult next) {
   }
   auto json = nlohmann::ordered_json::parse(all.json);
   const auto added = nlohmann::ordered_json::parse(next.json);
-  const auto append = [](nlohmann::ordered_json& to, const nlohmann::ordered_json& from) { to.insert(to.end(), from.begin(), from.end()); };
+  const auto append = [](nlohmann::ordered_json& to, const nlohmann::ordered_json& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
   for (const auto& [key, value] : added.items())
     if (value.is_array() && json.contains(key)) append(json[key], value);
   if (added.contains("peers") && added["peers"].contains("results") && json["peers"].contains("results"))
@@ -164,9 +166,9 @@ void compare_types(BenchResult& all, const std::string& first, std::ostream& out
       const double value = over["kernel_ms"].get<double>() / std::max(of["kernel_ms"].get<double>(), 1e-6);
       const auto text = [](const auto& x, const char* key) { return x[key].template get<std::string>(); };
       const std::string ops = text(of, "op_a") + text(of, "op_b");
-      const std::string name = fmt::format("{} over {}, {} {}x{}x{}{}", text(of, "type"), first, text(of, "requested"),
-                                           of["m"].get<std::int64_t>(), of["n"].get<std::int64_t>(), of["k"].get<std::int64_t>(),
-                                           ops == "nn" ? "" : "-" + ops);
+      const std::string name =
+          fmt::format("{} over {}, {} {}x{}x{}{}", text(of, "type"), first, text(of, "requested"), of["m"].get<std::int64_t>(),
+                      of["n"].get<std::int64_t>(), of["k"].get<std::int64_t>(), ops == "nn" ? "" : "-" + ops);
       out << fmt::format("{}: {:.4g}\n", name, value);
       add_ratio(json, {name, text(of, "type"), first, value, value, value});
     }
@@ -264,7 +266,7 @@ void add_entrants(CLI::App& verb, Arguments& arguments) {
   auto* peer = add_option(verb, "--peer", arguments.peer, (peers_text("|") + "[,...]").c_str(),
                           "Other libraries, measured in turn with the kernels");
   add_option(verb, "--opencl-device", arguments.options.opencl_device, "DEVICE",
-             "The OpenCL device of clblast and viennacl: its index or a part of its name (default: GLGEMM_OPENCL_DEVICE, else "
+             "The OpenCL device of clblast: its index or a part of its name (default: GLGEMM_OPENCL_DEVICE, else "
              "the first)")
       ->needs(peer);
   verb.add_flag("--roofline", arguments.roofline,
@@ -328,8 +330,7 @@ void add_ways(CLI::App& verb, Arguments& arguments) {
              "Runs before those that count (default: 1 to 50, for a tenth of a second)")
       ->check(in_range(0, 1000000));
   arguments.json.add_option(verb, "results and ratios");
-  add_option(verb, "--image-dir", arguments.options.image_dir, "FOLDER",
-             "Where to draw each C and its error as heat maps, and a histogram of the errors");
+  add_option(verb, "--image-dir", arguments.options.image_dir, "FOLDER", "Where to draw each C and its error as heat maps");
 }
 
 }  // namespace

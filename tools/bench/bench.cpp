@@ -20,7 +20,6 @@
 #include "arguments/options.hpp"
 #include "bench/measure.hpp"
 #include "bench/table.hpp"
-#include "drawing/error_histogram.hpp"
 #include "drawing/image.hpp"
 #include "files/files.hpp"
 #include "peers/peers.hpp"
@@ -174,12 +173,9 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
       std::string name = fmt::format("bench-{}-{}", to_string(shape), x.ran);
       std::replace(name.begin(), name.end(), ' ', '-');
       const std::string path = to_text(to_path(options.image_dir) / name);
-      const auto write = [&](const char* suffix, const auto& picture) {
+      const auto write = [&](const char* suffix, const Picture& picture) {
         OutputFile file(path + suffix);
-        if constexpr (std::is_same_v<decltype(picture), const Picture&>)
-          write_png(file, picture);
-        else
-          file.write(picture);
+        write_png(file, picture);
         file.commit();
         images.push_back(file.path());
       };
@@ -188,9 +184,7 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
         table.note("   " + place(x) + ": no image of the error, which would need the full check");
         return;
       }
-      const Matrix<float> ratios = trial->error_ratios();
-      write("-error.png", error_map(ratios, "Error of C, " + place(x)));
-      write("-errors.svg", error_histogram(ratios, "Errors of C, " + place(x), options.batch));
+      write("-error.png", error_map(trial->error_ratios(), "Error of C, " + place(x)));
     };
     std::vector<RequestedKernel> kernels = job.kernels;
     if (!job.space.empty()) {

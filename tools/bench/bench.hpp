@@ -119,7 +119,7 @@ struct ConvolutionBench {
 };
 
 /// Measures each convolution in turn with the plain product that has as many multiply-adds, and checks it against a serial loop.
-/// Of several, what cannot be measured is left out, with a line that says why.
+/// Where there are several, one that cannot be measured is left out, with a line that says why.
 /// @throws std::runtime_error, Unsupported, OutOfMemory  the only convolution cannot be measured
 BenchResult run_convolutions(const ConvolutionBench& bench, Engine& engine, std::ostream& out);
 

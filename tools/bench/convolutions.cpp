@@ -142,7 +142,7 @@ struct ConvolutionRow {
   std::int64_t groups = 1, workspace_bytes = 0, copy_bytes = 0, pieces = 1;
   bool depthwise = false;
   double gflop = 0, bytes = 0;                         ///< of input, filters and output
-  std::vector<double> times, call_times, plain_times;  ///< those of calls on the host's clock, as a peer's
+  std::vector<double> times, call_times, plain_times;  ///< call_times: on the host's clock, as a peer's
   std::string why_no_plain;
   ProductCheck check;
   std::vector<PeerRow> peers;
@@ -262,7 +262,7 @@ ConvolutionRow measure(Engine& engine, const NamedConvolution& named, const Benc
   return row;
 }
 
-/// Of the best times, another's over the convolution's; between the quartiles.
+/// Another's best time over the convolution's; between the quartiles.
 Ratio ratio_of(const ConvolutionRow& row, const std::string& over, const std::vector<double>& its_times,
                const std::vector<double>& times) {
   const auto at = [](const std::vector<double>& all, double p) { return std::max(quantile(all, p), 1e-6); };
@@ -382,7 +382,7 @@ BenchResult run_convolutions(const ConvolutionBench& bench, Engine& engine, std:
       passed = passed && row.check.passed;
       json["results"].push_back(row_json(row, named));
     } catch (const std::exception& error) {
-      // Of one that was asked for by name, the reason is the verb's error.
+      // The reason is the verb's error where one was asked for by name.
       const bool is_reason = dynamic_cast<const LeftOut*>(&error) || dynamic_cast<const Unsupported*>(&error) ||
                              dynamic_cast<const OutOfMemory*>(&error);
       if (!is_reason || bench.convolutions.size() == 1) throw;

@@ -24,7 +24,7 @@ namespace glgemm::tools {
 namespace {
 
 /// The serial loop's time for op(A) op(B): of the whole product, or, where that would exceed `seconds`, of a band of its first
-/// rows, worth at most two seconds, and extrapolated from there. Of a batch, the first product is measured, and its time
+/// rows, worth at most two seconds, and extrapolated from there. The first product of a batch is measured, and its time
 /// multiplied.
 template <class T>
 Baseline measure_serial(const HostProduct<T>& p, double seconds) {
@@ -315,7 +315,7 @@ class TypedTrial final : public Trial {
     if (x.result.check.passed && hash_of(c) != x.hash) x.result.check = check_of(x, c, who);
   }
 
-  /// Of a product for which the plan allowed a narrower type, with that type's bound.
+  /// The check where the plan allowed a narrower type, with that type's bound.
   ProductCheck check_of(const Entrant<C>& x, const Matrix<C>& c, const Entrants& who) const {
     if (!x.run_in_total || x.result.report.plan->precision != Precision::fast) return check(product_, c, who.full_check);
     HostProduct<T> product = product_;

@@ -29,9 +29,13 @@ std::vector<Ratio> ratios(const Shape& shape, const BenchOptions& options, const
                        const std::vector<double>& over_times) {
     // A clock too coarse for the work may say 0.
     const auto at = [](const std::vector<double>& times, double p) { return std::max(quantile(times, p), 1e-6); };
-    list.push_back({fmt::format("{} over {}, {}", of.requested, over, product_text(shape, options)), of.requested, over,
-                    at(over_times, 0.5) / at(of_times, 0.5), at(over_times, 0.25) / at(of_times, 0.75),
-                    at(over_times, 0.75) / at(of_times, 0.25)});
+    list.push_back({.name = fmt::format("{} over {}, {}", of.requested, over, product_text(shape, options)),
+                    .of = of.requested,
+                    .over = over,
+                    .value = at(over_times, 0.5) / at(of_times, 0.5),
+                    .low = at(over_times, 0.25) / at(of_times, 0.75),
+                    .high = at(over_times, 0.75) / at(of_times, 0.25),
+                    .product = product_json(shape, options)});
   };
   const auto family = [](const Measurement& x) {
     return x.requested == "auto" || !x.kernel || x.space ? std::string_view() : name(*x.kernel);
@@ -87,24 +91,22 @@ std::vector<Ratio> budget_ratios(const Shape& shape, const BenchOptions& options
 }
 
 std::vector<Ratio> geometric_means(std::span<const Ratio> ratios) {
-  std::vector<std::pair<Ratio, int>> means;  // of logarithms, and how many
+  std::vector<Ratio> means;  // sums of logarithms at first
   for (const Ratio& ratio : ratios) {
     auto mean = std::find_if(means.begin(), means.end(),
-                             [&](const auto& other) { return other.first.of == ratio.of && other.first.over == ratio.over; });
-    if (mean == means.end()) mean = means.insert(means.end(), {Ratio{.name = {}, .of = ratio.of, .over = ratio.over}, 0});
-    mean->first.value += std::log(ratio.value);
-    mean->first.low += std::log(ratio.low);
-    mean->first.high += std::log(ratio.high);
-    ++mean->second;
+                             [&](const Ratio& other) { return other.of == ratio.of && other.over == ratio.over; });
+    if (mean == means.end()) mean = means.insert(means.end(), Ratio{.name = {}, .of = ratio.of, .over = ratio.over});
+    mean->value += std::log(ratio.value);
+    mean->low += std::log(ratio.low);
+    mean->high += std::log(ratio.high);
+    ++mean->mean_of;
   }
-  std::vector<Ratio> result;
-  for (auto& [mean, count] : means) {
-    if (count < 2) continue;
-    for (double* const value : {&mean.value, &mean.low, &mean.high}) *value = std::exp(*value / count);
-    mean.name = fmt::format("{} over {}, geometric mean of {}", mean.of, mean.over, count);
-    result.push_back(mean);
+  std::erase_if(means, [](const Ratio& mean) { return mean.mean_of < 2; });
+  for (Ratio& mean : means) {
+    for (double* const value : {&mean.value, &mean.low, &mean.high}) *value = std::exp(*value / mean.mean_of);
+    mean.name = fmt::format("{} over {}, geometric mean of {}", mean.of, mean.over, mean.mean_of);
   }
-  return result;
+  return means;
 }
 
 }  // namespace glgemm::tools

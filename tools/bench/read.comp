@@ -11,7 +11,7 @@
 #ifndef IMAGE
 #define IMAGE 0
 #endif
-// 1: an invocation's elements follow each other; 0: those of the workgroup's invocations do.
+// 1: an invocation's elements follow each other; 0: neighbouring invocations read neighbouring elements.
 #ifndef CONSECUTIVE
 #define CONSECUTIVE 0
 #endif

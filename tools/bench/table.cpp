@@ -83,9 +83,8 @@ void Table::row(const Shape& shape, bool first, const Baseline& baseline, const 
 }
 
 void Table::row(const Ratio& ratio) {
-  const std::size_t mean = ratio.name.find(", geometric mean");
   out_ << fmt::format("{:{}} {} over {}{}{}: {:.4g} ({:.4g} to {:.4g})\n", "", size_width_, ratio.of, ratio.over,
-                      mean == std::string::npos ? "" : ratio.name.substr(mean),
+                      ratio.mean_of > 0 ? fmt::format(", geometric mean of {}", ratio.mean_of) : "",
                       ratio.points > 0 ? fmt::format(" ({} points)", ratio.points) : "", ratio.value, ratio.low, ratio.high)
        << std::flush;
 }
@@ -132,12 +131,9 @@ nlohmann::ordered_json scalar_json(std::complex<double> value, Type type) {
 nlohmann::ordered_json result_json(const Shape& shape, const BenchOptions& options, const Baseline& baseline,
                                    const Measurement& x) {
   const double work = flops(shape, options.type, options.batch);
-  nlohmann::ordered_json json = shape_json(shape, options);
-  json.update({{"op_a", to_string(shape.op_a)},
-               {"op_b", to_string(shape.op_b)},
-               {"alpha", scalar_json(options.alpha, options.type)},
+  nlohmann::ordered_json json = product_json(shape, options);
+  json.update({{"alpha", scalar_json(options.alpha, options.type)},
                {"beta", scalar_json(options.beta, options.type)},
-               {"batch", options.batch},
                {"requested", x.requested}});
   if (x.space) json["space"] = true;
   if (x.kernel) {
@@ -186,6 +182,12 @@ nlohmann::ordered_json shape_json(const Shape& shape, const BenchOptions& option
   return {{"m", shape.m}, {"n", shape.n}, {"k", shape.k}, {"type", to_string(formats_of(options))}};
 }
 
+nlohmann::ordered_json product_json(const Shape& shape, const BenchOptions& options) {
+  nlohmann::ordered_json json = shape_json(shape, options);
+  json.update({{"op_a", to_string(shape.op_a)}, {"op_b", to_string(shape.op_b)}, {"batch", options.batch}});
+  return json;
+}
+
 void add_results(nlohmann::ordered_json& json, const Shape& shape, const BenchOptions& options, const Baseline& baseline,
                  std::span<const Measurement> results, std::span<const Ratio> ratios) {
   for (const Measurement& x : results)
@@ -201,6 +203,8 @@ void add_ratio(nlohmann::ordered_json& json, const Ratio& x) {
   json["ratios"].push_back(
       {{"name", x.name}, {"value", x.value}, {"of", x.of}, {"over", x.over}, {"low", x.low}, {"high", x.high}});
   if (x.points > 0) json["ratios"].back()["points"] = x.points;
+  if (!x.product.is_null()) json["ratios"].back()["product"] = x.product;
+  if (x.mean_of > 0) json["ratios"].back()["mean_of"] = x.mean_of;
 }
 
 void add_ratios(nlohmann::ordered_json& json, std::span<const Ratio> ratios) {

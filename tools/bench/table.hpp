@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 
 #include "bench/bench.hpp"
 #include "bench/measure.hpp"
@@ -30,7 +30,9 @@ struct Ratio {
   double value = 0;
   double low = 0;
   double high = 0;
-  std::int64_t points = 0;  ///< of the space
+  std::int64_t points = 0;                   ///< of the space
+  nlohmann::ordered_json product = nullptr;  ///< product_json() of what was measured; null where it is none
+  int mean_of = 0;                           ///< a geometric mean of so many products
 };
 
 constexpr std::string_view best_of_space = "best of space";
@@ -38,10 +40,10 @@ constexpr std::string_view best_of_space = "best of space";
 /// "1024x700x2048-tn f32, batch of 3": every size, so that names can be looked up without rules.
 std::string product_text(const Shape& shape, const BenchOptions& options);
 
-/// Of quotients that were measured pairwise: their median and quartiles.
+/// The median and the quartiles of quotients that were measured pairwise.
 Ratio ratio_of(const std::string& name, const std::string& of, const std::string& over, const std::vector<double>& values);
 
-/// Of the results on one shape:
+/// What is compared of the results on one shape:
 ///  - auto (where it was not asked for, each kernel) over tiled and over naive, of kernel times;
 ///  - auto over the best of the space, if both were asked for, of kernel times;
 ///  - each kernel over each peer, of times on the host's clock, from the call until C is there;
@@ -124,6 +126,8 @@ void print_paper(std::ostream& out, const std::vector<Ours>& ours);
 nlohmann::ordered_json bench_json(const DeviceInfo& device, std::span<const PeerClient> peers, const Roofline* roofline);
 /// {"m", "n", "k", "type"}: with what every result begins.
 nlohmann::ordered_json shape_json(const Shape& shape, const BenchOptions& options);
+/// shape_json() with "op_a", "op_b" and "batch".
+nlohmann::ordered_json product_json(const Shape& shape, const BenchOptions& options);
 /// Adds what was measured on one shape.
 void add_results(nlohmann::ordered_json& json, const Shape& shape, const BenchOptions& options, const Baseline& baseline,
                  std::span<const Measurement> results, std::span<const Ratio> ratios);

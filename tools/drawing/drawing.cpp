@@ -15,32 +15,30 @@ struct Colour {
 // The colours of M. Okabe and K. Ito, "Color Universal Design" (jfly.uni-koeln.de/color), which the colour-blind can tell apart.
 // c0 to c5 are blue, vermillion, bluish green, reddish purple, orange and sky blue on light pages. On dark pages the colours that
 // stand out there come first.
-constexpr std::array<Colour, 4 + drawing_colours> palette{{{"ink", "#1b1b1b", "#f0f0f0"},
-                                                           {"soft", "#565656", "#b4b4b4"},
-                                                           {"faint", "#c9c9c9", "#4c4c4c"},
-                                                           {"paper", "#ffffff", "#16181c"},
-                                                           {"c0", "#0072b2", "#56b4e9"},
-                                                           {"c1", "#d55e00", "#e69f00"},
-                                                           {"c2", "#009e73", "#009e73"},
-                                                           {"c3", "#cc79a7", "#cc79a7"},
-                                                           {"c4", "#e69f00", "#d55e00"},
-                                                           {"c5", "#56b4e9", "#f0e442"}}};
+constexpr std::array<Colour, 10> palette{{{"ink", "#1b1b1b", "#f0f0f0"},
+                                          {"soft", "#565656", "#b4b4b4"},
+                                          {"faint", "#c9c9c9", "#4c4c4c"},
+                                          {"paper", "#ffffff", "#16181c"},
+                                          {"c0", "#0072b2", "#56b4e9"},
+                                          {"c1", "#d55e00", "#e69f00"},
+                                          {"c2", "#009e73", "#009e73"},
+                                          {"c3", "#cc79a7", "#cc79a7"},
+                                          {"c4", "#e69f00", "#d55e00"},
+                                          {"c5", "#56b4e9", "#f0e442"}}};
 
 /// What a class means: its colours by their names, "c" being the shape's own, c0 to c5; and attributes of SVG.
 struct Look {
   std::string_view name, fill, stroke, attributes;
 };
-constexpr std::array<Look, 11> looks{{{"soft", "soft", "", ""},
-                                      {"title", "", "", " font-size=\"14\" font-weight=\"600\""},
-                                      {"headline", "", "", " font-size=\"18\" font-weight=\"600\""},
-                                      {"paper", "paper", "", ""},
-                                      {"frame", "none", "soft", ""},
-                                      {"faint", "none", "faint", ""},
-                                      {"grid", "none", "paper", " stroke-width=\"0.75\""},
-                                      {"fill", "c", "", ""},
-                                      {"wash", "c", "", " fill-opacity=\"0.28\""},
-                                      {"stroke", "none", "c", " stroke-width=\"2\" stroke-linejoin=\"round\""},
-                                      {"hollow", "paper", "c", " stroke-width=\"2\""}}};
+constexpr std::array<Look, 9> looks{{{"soft", "soft", "", ""},
+                                     {"title", "", "", " font-size=\"14\" font-weight=\"600\""},
+                                     {"headline", "", "", " font-size=\"18\" font-weight=\"600\""},
+                                     {"paper", "paper", "", ""},
+                                     {"frame", "none", "soft", ""},
+                                     {"faint", "none", "faint", ""},
+                                     {"grid", "none", "paper", " stroke-width=\"0.75\""},
+                                     {"fill", "c", "", ""},
+                                     {"wash", "c", "", " fill-opacity=\"0.28\""}}};
 
 /// The classes as SVG, with the light colours for programs that know no variables of CSS.
 std::string attributes(std::string_view classes) {
@@ -61,7 +59,25 @@ std::string attributes(std::string_view classes) {
       add("stroke", look.stroke);
       text += look.attributes;
     }
-  return text + (has("dashed") ? " stroke-dasharray=\"6 4\"" : "");
+  return text;
+}
+
+/// The rules of CSS that give pictures other colours on dark pages.
+std::string style() {
+  std::string light, dark, rules;
+  for (const Colour& colour : palette) {
+    light += fmt::format(" --{}: {};", colour.name, colour.light);
+    dark += fmt::format(" --{}: {};", colour.name, colour.dark);
+    if (colour.name.size() == 2) rules += fmt::format(".picture .{0} {{ --c: var(--{0}); }}\n", colour.name);
+  }
+  const auto rule = [](const char* what, std::string_view colour) {
+    return colour.empty() || colour == "none" ? "" : fmt::format(" {}: var(--{});", what, colour);
+  };
+  for (const Look& look : looks)
+    if (const std::string colours = rule("fill", look.fill) + rule("stroke", look.stroke); !colours.empty())
+      rules += fmt::format(".picture .{} {{{} }}\n", look.name, colours);
+  return fmt::format("\nsvg.picture {{ fill: var(--ink);{} }}\n@media (prefers-color-scheme: dark) {{ svg.picture {{{} }} }}\n{}",
+                     light, dark, rules);
 }
 
 }  // namespace
@@ -90,23 +106,6 @@ std::string coordinate(double value) {
   return result == "-0" ? "0" : result;
 }
 
-std::string drawing_style() {
-  std::string light, dark, rules;
-  for (const Colour& colour : palette) {
-    light += fmt::format(" --{}: {};", colour.name, colour.light);
-    dark += fmt::format(" --{}: {};", colour.name, colour.dark);
-    if (colour.name.size() == 2) rules += fmt::format(".picture .{0} {{ --c: var(--{0}); }}\n", colour.name);
-  }
-  const auto rule = [](const char* what, std::string_view colour) {
-    return colour.empty() || colour == "none" ? "" : fmt::format(" {}: var(--{});", what, colour);
-  };
-  for (const Look& look : looks)
-    if (const std::string colours = rule("fill", look.fill) + rule("stroke", look.stroke); !colours.empty())
-      rules += fmt::format(".picture .{} {{{} }}\n", look.name, colours);
-  return fmt::format("\nsvg.picture {{ fill: var(--ink);{} }}\n@media (prefers-color-scheme: dark) {{ svg.picture {{{} }} }}\n{}",
-                     light, dark, rules);
-}
-
 void Drawing::shape(std::string_view name, const std::string& geometry, std::string_view classes, std::string_view tip) {
   body_ += fmt::format("<{}{} {}", name, attributes(classes), geometry);
   body_ += tip.empty() ? "/>\n" : fmt::format("><title>{}</title></{}>\n", escaped(tip), name);
@@ -119,60 +118,24 @@ void Drawing::rectangle(const Box& box, std::string_view classes, std::string_vi
 }
 
 void Drawing::line(Point from, Point to, std::string_view classes) {
-  path({from, to}, classes);
+  shape("polyline", fmt::format(R"(points="{},{} {},{}")", x(from.x), y(from.y), x(to.x), y(to.y)), classes, {});
 }
 
-void Drawing::path(const std::vector<Point>& points, std::string_view classes, std::string_view tip) {
-  std::string text;
-  for (const Point& at : points) text += (text.empty() ? "" : " ") + x(at.x) + "," + y(at.y);
-  shape("polyline", fmt::format(R"(points="{}")", text), classes, tip);
-}
-
-void Drawing::mark(Point at, int shape_index, std::string_view classes, std::string_view tip) {
-  constexpr double r = 4;
-  switch (shape_index % 4) {
-    case 0:
-      return shape("circle", fmt::format(R"(cx="{}" cy="{}" r="4")", x(at.x), y(at.y)), classes, tip);
-    case 1:
-      return rectangle({at.x - 3.5, at.y - 3.5, 7, 7}, classes, tip);
-    case 2:
-      return path({{at.x, at.y - r - 1}, {at.x + r + 1, at.y + r}, {at.x - r - 1, at.y + r}, {at.x, at.y - r - 1}}, classes, tip);
-    default:
-      return path({{at.x, at.y - r - 1}, {at.x + r + 1, at.y}, {at.x, at.y + r + 1}, {at.x - r - 1, at.y}, {at.x, at.y - r - 1}},
-                  classes, tip);
-  }
-}
-
-void Drawing::text(Point at, std::string_view text, std::string_view classes, Anchor anchor, double turned) {
+void Drawing::text(Point at, std::string_view text, std::string_view classes, Anchor anchor) {
   constexpr std::array<std::string_view, 3> anchors{"start", "middle", "end"};
   body_ += fmt::format(R"(<text x="{}" y="{}")", x(at.x), y(at.y));
   if (anchor != Anchor::start) body_ += fmt::format(R"( text-anchor="{}")", anchors.at(static_cast<std::size_t>(anchor)));
-  if (turned != 0) body_ += fmt::format(" transform=\"rotate({} {} {})\"", coordinate(turned), x(at.x), y(at.y));
   body_ += fmt::format("{}>{}</text>\n", attributes(classes), escaped(text));
 }
 
-namespace {
-
-std::string begin(double width, double height, std::string_view title, std::string_view space = "") {
-  return fmt::format(
-      "<svg{0} class=\"picture\" fill=\"{1}\" font-family=\"system-ui, 'DejaVu Sans', sans-serif\" font-size=\"12\" "
-      "viewBox=\"0 0 {2} {3}\" width=\"{2}\" height=\"{3}\" role=\"img\">\n<title>{4}</title>\n",
-      space, palette[0].light, coordinate(width), coordinate(height), escaped(title));
-}
-
-}  // namespace
-
-std::string Drawing::inline_svg(double width, double height, std::string_view title) const {
-  return begin(width, height, title) + body_ + "</svg>\n";
-}
-
 std::string Drawing::file(double width, double height, std::string_view title) const {
-  return begin(width, height, title, " xmlns=\"http://www.w3.org/2000/svg\"") + "<style>" + drawing_style() + "</style>\n<rect" +
-         attributes("paper") + " width=\"100%\" height=\"100%\"/>\n" + body_ + "</svg>\n";
-}
-
-double text_width(std::string_view text) {
-  return 6.6 * static_cast<double>(text.size());
+  return fmt::format(
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" fill=\"{0}\" font-family=\"system-ui, 'DejaVu Sans', "
+             "sans-serif\" font-size=\"12\" viewBox=\"0 0 {1} {2}\" width=\"{1}\" height=\"{2}\" "
+             "role=\"img\">\n<title>{3}</title>\n",
+             palette[0].light, coordinate(width), coordinate(height), escaped(title)) +
+         "<style>" + style() + "</style>\n<rect" + attributes("paper") + " width=\"100%\" height=\"100%\"/>\n" + body_ +
+         "</svg>\n";
 }
 
 }  // namespace glgemm::tools

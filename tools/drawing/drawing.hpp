@@ -1,10 +1,9 @@
-// Pictures of rectangles, lines and text, as SVG: for plans, and with charts.hpp for reports.
+// Pictures of rectangles, lines and text, as SVG.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace glgemm::tools {
 
@@ -16,35 +15,25 @@ struct Box {
   double x = 0, y = 0, width = 0, height = 0;
 };
 
-/// As text of SVG and of HTML.
+/// As text of SVG.
 std::string escaped(std::string_view text);
 
 /// A number as SVG writes it: at most two decimals.
 std::string coordinate(double value);
 
-/// The rules of CSS that give pictures other colours on dark pages. The light ones are attributes of the shapes, for programs
-/// that know no variables of CSS. Colours 0 to 5 are the classes c0 to c5.
-std::string drawing_style();
-constexpr int drawing_colours = 6;
-
-/// Collects shapes. Each has classes: "c0 fill", "c1 stroke", "frame", "faint"; and a text that a browser shows where the pointer
-/// rests on it.
+/// Collects shapes. Each has classes: "c0 fill" to "c5 fill", "c1 wash", "frame", "faint"; and a text that a browser shows where
+/// the pointer rests on it.
 class Drawing {
  public:
   enum class Anchor { start, middle, end };
 
   void rectangle(const Box& box, std::string_view classes, std::string_view tip = {});
   void line(Point from, Point to, std::string_view classes);
-  void path(const std::vector<Point>& points, std::string_view classes, std::string_view tip = {});
-  /// One of four shapes around a point, so that colours are not all that tells series apart.
-  void mark(Point at, int shape, std::string_view classes, std::string_view tip = {});
   /// `at` is the left, middle or right end of the text's base line.
-  void text(Point at, std::string_view text, std::string_view classes = {}, Anchor anchor = Anchor::start, double turned = 0);
+  void text(Point at, std::string_view text, std::string_view classes = {}, Anchor anchor = Anchor::start);
   /// What follows is drawn with this point as its origin.
   void move_to(Point origin) { origin_ = origin; }
 
-  /// One element, for a page that has the style.
-  std::string inline_svg(double width, double height, std::string_view title) const;
   /// A file of its own, with the style and a background.
   std::string file(double width, double height, std::string_view title) const;
 
@@ -56,8 +45,5 @@ class Drawing {
   Point origin_;
   std::string body_;
 };
-
-/// About how wide a text is at 12 pixels.
-double text_width(std::string_view text);
 
 }  // namespace glgemm::tools

@@ -155,7 +155,7 @@ struct Range {
   double greatest = 0;
 };
 
-/// Of the finite values; 0 to 0 if there is none.
+/// The range of the finite values; 0 to 0 if there is none.
 template <class Values>
 Range range_of(const Values& values) {
   Range range{std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};

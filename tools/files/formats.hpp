@@ -25,7 +25,7 @@ struct MatrixPath {
   std::string array;  ///< empty where none is named
   Format format = Format::npy;
 
-  /// Whether its elements can be read in any order, piece by piece; and those of an .npy file written.
+  /// Whether its elements can be read in any order, piece by piece; and for .npy, written so.
   bool is_seekable() const { return format == Format::model || (format == Format::npy && file != "-"); }
 };
 MatrixPath parse_matrix_path(const std::string& path);

@@ -60,7 +60,8 @@ struct NpyArray {
   bool fortran_order = false;
   std::vector<std::int64_t> shape;
   std::int64_t data_offset = 0;
-  /// Of a model's file: blocks of it stand where `type`, float32, would stand. The contiguous dimension has whole blocks.
+  /// Set for a quantised tensor of a model's file: its blocks stand where `type`, float32, would stand. The contiguous dimension
+  /// has whole blocks.
   Quantization quantization{};
 };
 
@@ -74,7 +75,7 @@ struct ArrayFile {
   std::string note{};  ///< for the user, about how it is read
 };
 
-/// Which arrays are taken, besides those of two dimensions.
+/// Which arrays are taken, besides arrays of two dimensions.
 struct Dimensions {
   bool vector = false;  ///< one
   bool batch = false;   ///< three
@@ -112,7 +113,7 @@ class NpyFile {
   const NpyHeader& header() const noexcept { return header_; }
   /// ArrayFile::note.
   const std::string& note() const noexcept { return note_; }
-  /// Of the elements that are read; float64 where glgemm does not have theirs and no other was chosen.
+  /// The type of the elements that are read; float64 where glgemm does not have theirs and no other was chosen.
   Type type() const noexcept { return type_; }
   /// Which elements are neighbours in the file.
   Layout layout() const noexcept { return header_.fortran_order ? Layout::column_major : Layout::row_major; }

@@ -70,7 +70,7 @@ T number(const Lines& lines, std::string_view text) {
   const auto [stop, error] = std::from_chars(text.data() + (plus ? 1 : 0), end, value);
   const char* const kind = std::is_integral_v<T> ? "a whole number" : "a number";
   if (error == std::errc::result_out_of_range) {
-    // Of floating-point numbers that are too small, strtod gives what is nearest; the text's form is right already.
+    // strtod gives the nearest number where one is too small; the text's form is right already.
     if constexpr (std::is_floating_point_v<T>)
       if (value = std::strtod(std::string(text).c_str(), nullptr); std::isfinite(value) && stop == end) return value;
     lines.fail(in_quotes(text) + " is beyond the range of " +

@@ -7,7 +7,7 @@ SHADER = pathlib.Path(__file__).resolve().parents[2] / "shaders/shared_columns.g
 
 
 def _shared(workgroup, columns):
-    """Of shared_columns.glsl the vectors that each invocation brings, and its ROW_OF(v, e) and COLUMN_OF(v, e)."""
+    """From shared_columns.glsl: the vectors that each invocation brings, and its ROW_OF(v, e) and COLUMN_OF(v, e)."""
     text = SHADER.read_text()
     begin = text.index("#if TN < PER_VECTOR")
     narrow, _, wide = text[begin:text.index("#endif", begin)].partition("#else")

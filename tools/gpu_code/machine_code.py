@@ -228,7 +228,7 @@ _ADRENO_KINDS = {
 def _adreno_instruction(flags, opcode, text):
     kind = _kind_of(opcode, _ADRENO_KINDS)
     size = next((_IR3_BYTES[one] for one in re.findall(r"\.[usf](32|16|8)\b", opcode)), 4)
-    # How many components: the last operand of loads and stores; a part of the opcode of those of buffers.
+    # How many components: the last operand of loads and stores; for buffers a part of the opcode.
     last = re.search(r", (\d+)\s*$", text)
     components = int(last[1]) if last else 1
     if kind == GLOBAL_LOAD:

@@ -18,6 +18,7 @@
 
 #include "arguments/help.hpp"
 #include "arguments/options.hpp"
+#include "bench/roofline.hpp"
 #include "files/formats.hpp"
 #include "inspect/convolution.hpp"
 #include "inspect/inspect.hpp"
@@ -45,11 +46,8 @@ struct Arguments {
   bool no_device = false;
   bool tables = false;
   bool compiled = false;
-  bool validate = false;
   std::string image;
   std::string roofline;
-  std::optional<std::string> accelerators;
-  std::vector<std::string> diff;
   double runs = 1000;
   std::int64_t split_k = 0;
   std::string precision = "standard";
@@ -98,10 +96,10 @@ std::string device_classes_json() {
   return json.dump(2) + "\n";
 }
 
-/// The tables of types and of kernels, {"types": [...], "kernels": [...]}.
+/// The tables of types, formats of quantised matrices and kernels, {"types": [...], "formats": [...], "kernels": [...]}.
 std::string tables_json() {
   constexpr std::array kinds{"floating", "integer", "complex"};
-  Json types = Json::array(), kernels = Json::array();
+  Json types = Json::array(), formats = Json::array(), kernels = Json::array();
   for (const Type type : all_types) {
     const TypeInfo& row = info(type);
     types.push_back({{"name", row.name},
@@ -113,13 +111,15 @@ std::string tables_json() {
                      {"npy", row.npy},
                      {"numpy", row.numpy}});
   }
+  for (const QuantizedFormatInfo& row : std::span(quantized_format_table).subspan(1))
+    formats.push_back({{"name", row.name}, {"codes", row.codes}, {"bytes", row.bytes}});
   for (const Kernel& kernel : kernel_table()) {
     Json parameters = Json::array();
     for (const KernelParameter& row : glgemm::parameters(kernel))
       parameters.push_back({{"name", row.name}, {"default", row.default_value}, {"legal", row.legal}, {"meaning", row.meaning}});
     kernels.push_back({{"name", name(kernel)}, {"summary", summary(kernel)}, {"parameters", parameters}});
   }
-  return Json{{"types", types}, {"kernels", kernels}}.dump(2) + "\n";
+  return Json{{"types", types}, {"formats", formats}, {"kernels", kernels}}.dump(2) + "\n";
 }
 
 Device find_device(const Arguments& arguments) {
@@ -207,28 +207,6 @@ std::optional<Roofline> roof_of(const Arguments& arguments, const Device& device
                           {.bytes = std::int64_t{128} << 20, .milliseconds = 4});
 }
 
-std::string image_of(const Arguments& arguments, std::span<const Planned> plans, const Device& device) {
-  const Planned& first = plans.front();
-  std::vector<Share> shares;
-  if (arguments.accelerators)
-    shares = shares_of(first.stream ? first.stream->problem : first.problem, *arguments.accelerators,
-                       stream_options(arguments, first.options));
-  return picture_of(plans, device, roof_of(arguments, device), shares);
-}
-
-int validate(Arguments& arguments, const std::vector<Problem>& problems, const PlanOptions& options) {
-  ValidateOptions validation{options, arguments.device, true, {}, arguments.shown.all};
-  if (arguments.no_device || !arguments.as.empty()) {
-    validation.use_device = false;
-    validation.limits = find_device(arguments).limits;
-  }
-  arguments.json.open();
-  const Validated validated = validate_programs(problems, validation);
-  tell(
-      arguments.json, [&] { print(validated, std::cout); }, json_of(validated));
-  return validated.refused.empty() ? 0 : 1;
-}
-
 int inspect_convolution(Arguments& arguments) {
   std::vector<NamedProblem> problems;
   Convolution convolution;
@@ -250,19 +228,12 @@ int inspect_convolution(Arguments& arguments) {
   }
   if (problems.size() > 1)
     throw std::invalid_argument(fmt::format("--convolution is given {} times; only --compiled takes several", problems.size()));
-  if (!arguments.image.empty()) require_svg(arguments.image, "--image");
   const Device device = find_device(arguments);
   options.experimental.edit().tuning = device.tuning;
   const PlannedConvolution planned = plan_of(convolution, device, options);
   arguments.json.open();
-  std::optional<OutputFile> image;
-  if (!arguments.image.empty()) {
-    image.emplace(arguments.image);
-    image->write(picture_of(planned, device));
-  }
-  if (!arguments.json.to_standard_output()) print(planned, device);
-  if (image) image->commit();
-  arguments.json.write(json_of(planned, device));
+  tell(
+      arguments.json, [&] { print(planned, device); }, json_of(planned, device));
   return 0;
 }
 
@@ -295,7 +266,6 @@ int inspect(Arguments& arguments) {
                       .precision = parse_precision(arguments.precision),
                       .experimental = ExperimentalPlanOptions{.runs = arguments.runs}};
   if (arguments.shown.requested != "auto") options.kernel = parse_kernel(arguments.shown.requested);
-  if (arguments.validate) return validate(arguments, problems, options);
   if (arguments.compiled) {
     arguments.json.open();
     const Compiled compiled = compile(arguments.device, problems, options);
@@ -304,31 +274,21 @@ int inspect(Arguments& arguments) {
     return 0;
   }
   if (problems.size() > 1)
-    throw std::invalid_argument(
-        fmt::format("--shape is given {} times; only --compiled and --validate take several", problems.size()));
+    throw std::invalid_argument(fmt::format("--shape is given {} times; only --compiled takes several", problems.size()));
   if (!arguments.image.empty()) require_svg(arguments.image, "--image");
-  if (arguments.image.empty() && (!arguments.roofline.empty() || arguments.accelerators))
-    throw std::invalid_argument("--roofline and --accelerators are for --image");
-  std::vector<std::optional<Kernel>> kernels{options.kernel};
-  if (!arguments.diff.empty()) kernels.clear();
-  for (const std::string& kernel : arguments.diff)
-    kernels.push_back(kernel == "auto" ? std::nullopt : std::optional(parse_kernel(kernel)));
+  if (!arguments.roofline.empty()) throw std::invalid_argument("--roofline is for the products of a model");
   const Device device = find_device(arguments);
   options.experimental.edit().tuning = device.tuning;
-  std::vector<Planned> plans;
-  for (const std::optional<Kernel>& kernel : kernels) {
-    options.kernel = kernel;
-    plans.push_back(plan_of(arguments, problems.front(), device, options));
-  }
+  const Planned planned = plan_of(arguments, problems.front(), device, options);
   arguments.json.open();
   std::optional<OutputFile> image;
   if (!arguments.image.empty()) {
     image.emplace(arguments.image);
-    image->write(image_of(arguments, plans, device));
+    image->write(picture_of(planned, device));
   }
-  if (!arguments.json.to_standard_output()) print(plans, device, arguments.shown);
+  if (!arguments.json.to_standard_output()) print(planned, device, arguments.shown);
   if (image) image->commit();
-  arguments.json.write(json_of(plans, device, arguments.shown));
+  arguments.json.write(json_of(planned, device, arguments.shown));
   return 0;
 }
 
@@ -348,7 +308,7 @@ void add_inspect(CLI::App& app, int& status) {
   add_op_b(*verb, arguments->op_b);
   add_types(*verb, arguments->type);
   add_batch(*verb, arguments->batch);
-  auto* kernel = add_kernel(*verb, arguments->shown.requested);
+  add_kernel(*verb, arguments->shown.requested);
   add_precision(*verb, arguments->precision);
   add_vendor(*verb, arguments->vendor);
   add_option_with_default(*verb, "--split-k", arguments->split_k, "COUNT",
@@ -372,7 +332,7 @@ void add_inspect(CLI::App& app, int& status) {
   auto* no_device = verb->add_flag("--no-device", arguments->no_device, "Use no device, but the least limits of OpenGL 4.3")
                         ->excludes(device)
                         ->excludes(as);
-  verb->add_flag("--tables", arguments->tables, "Show the types and the kernels that there are, as JSON")->excludes(shape);
+  verb->add_flag("--tables", arguments->tables, "Show the types, formats and kernels that there are, as JSON")->excludes(shape);
   auto* all = verb->add_flag("--all", arguments->shown.all, "Show every kernel that was not taken");
   auto* source = verb->add_flag("--source", arguments->shown.source, "Show the GLSL of each stage as the driver gets it");
   auto* compiled =
@@ -380,23 +340,10 @@ void add_inspect(CLI::App& app, int& status) {
               "--compiled", arguments->compiled,
               "Compile the programs, and show what the driver says of each: registers, spills, instructions. Computes nothing")
           ->excludes(memory, device_memory, as, no_device, all, source);
-  auto* validate =
-      verb->add_flag("--validate", arguments->validate,
-                     "Have glslangValidator and the driver compile the programs; with --all those of every kernel that "
-                     "the tuner could choose. Computes nothing")
-          ->excludes(compiled, memory, device_memory, source);
-  auto* diff = add_option(*verb, "--diff", arguments->diff, "KERNEL KERNEL", "Two kernels side by side: what differs")
-                   ->expected(2)
-                   ->excludes(kernel, compiled, validate, all);
-  auto* image = add_option(*verb, "--image", arguments->image, "FILE.svg",
-                           "Draw the plan, or both of --diff: pieces, slices, tiles, windows of k, bytes, the roofline")
-                    ->excludes(compiled, validate);
+  add_option(*verb, "--image", arguments->image, "FILE.svg", "Draw the plan: pieces, slices, tiles, windows of k, bytes")
+      ->excludes(compiled);
   add_option(*verb, "--roofline", arguments->roofline, "FILE",
-             "The picture's roof, from JSON of 'bench --roofline' or of 'report'; without it the device is measured");
-  add_option(*verb, "--accelerators", arguments->accelerators, "all|LIST",
-             "The picture shows which of these has which piece: the product of zeros is computed there; a list as for bench")
-      ->excludes(diff, no_device, as)
-      ->needs(image);
+             "How fast the device reads, from JSON of 'bench --roofline' or of 'report'; without it the device is measured");
   add_option_with_default(*verb, "--steps", arguments->shown.steps, "COUNT", "How many dispatches to list")
       ->check(in_range(0, 1000000));
   auto* convolution =
@@ -404,9 +351,9 @@ void add_inspect(CLI::App& app, int& status) {
                  "The convolution that is shown: images x size x channels, then output channels x the filters' size, then "
                  "parameters, as in 1x56x56x64,64x3x3,padding=1; with --compiled as often as wanted")
           ->allow_extra_args(false);
-  static constexpr std::array with_convolution{"--help",      "--convolution", "--type",   "--kernel", "--precision",
-                                               "--split-k",   "--runs",        "--device", "--api",    "--as",
-                                               "--no-device", "--image",       "--json",   "MODEL",    "--compiled"};
+  static constexpr std::array with_convolution{"--help",      "--convolution", "--type",   "--kernel",  "--precision",
+                                               "--split-k",   "--runs",        "--device", "--api",     "--as",
+                                               "--no-device", "--json",        "MODEL",    "--compiled"};
   for (CLI::Option* const option : verb->get_options())
     if (std::find(with_convolution.begin(), with_convolution.end(), option->get_name()) == with_convolution.end())
       convolution->excludes(option);
@@ -426,8 +373,6 @@ void add_inspect(CLI::App& app, int& status) {
       "  glgemm inspect --size 4096 --as nvidia-ampere\n"
       "  glgemm inspect --size 4096 --compiled\n"
       "  glgemm inspect --size 1024 --image plan.svg\n"
-      "  glgemm inspect --size 1024 --diff tiled auto --image both.svg\n"
-      "  glgemm inspect --size 512 --all --validate\n"
       "  glgemm inspect --size 8192 --memory-limit 256M --json plan.json\n"
       "  glgemm inspect --convolution 1x56x56x64,64x3x3,padding=1\n"
       "  glgemm inspect model.gguf\n"

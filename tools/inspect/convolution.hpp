@@ -37,11 +37,7 @@ struct ProductSizes {
 };
 ProductSizes sizes_of(const Plan& product);
 
-/// "56 x 56": those of three numbers that belong to the dimensions of the images.
+/// "56 x 56": the numbers, of three, that belong to the dimensions of the images.
 std::string sizes_text(const std::array<std::int64_t, 3>& values, const Convolution& convolution);
-
-/// An SVG file: the input with its border and the rows of a piece, the output, a filter's elements at one pixel, the product
-/// that this is, and bytes.
-std::string picture_of(const PlannedConvolution& planned, const Device& device);
 
 }  // namespace glgemm::tools

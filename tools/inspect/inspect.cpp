@@ -7,8 +7,6 @@
 #include <initializer_list>
 #include <iostream>
 #include <optional>
-#include <span>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -193,8 +191,6 @@ std::string stage_names(const Plan& plan, std::string_view between) {
   return text;
 }
 
-namespace {
-
 void print(const Planned& planned, const Device& device, const Shown& shown) {
   const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
   const Plan& plan = planned.plan;
@@ -294,6 +290,8 @@ void print(const Planned& planned, const Device& device, const Shown& shown) {
     for (const Stage stage : plan.stages()) std::cout << '\n' << source(plan.program(stage));
 }
 
+namespace {
+
 Json window_json(const Window& window) {
   return {{"offset_bytes", window.offset_bytes}, {"size_bytes", window.size_bytes}};
 }
@@ -392,100 +390,8 @@ Json to_json(const Planned& planned, const Device& device, const Shown& shown) {
 
 }  // namespace
 
-std::string json_of(std::span<const Planned> plans, const Device& device, const Shown& shown) {
-  if (plans.size() == 1) return json_text(to_json(plans[0], device, shown));
-  return json_text({{"a", to_json(plans[0], device, shown)}, {"b", to_json(plans[1], device, shown)}});
-}
-
-namespace {
-
-/// What `--diff` compares of a plan: names and values. All plans have these names.
-std::vector<std::pair<std::string, std::string>> compared(const Planned& planned) {
-  const Plan& plan = planned.plan;
-  const auto [block, group, groups, count, t] = values_of(plan);
-  const Problem& run = planned.problem;
-  const double expected = planned.why.expected_seconds;
-  return {{"kernel", std::string(name(plan.kernel))},
-          {"expected", expected > 0 ? milliseconds(expected) : "-"},
-          {"  rate",
-           expected > 0 ? decimal(flops({run.m, run.n, run.k}, sum_type(run), run.batch) / expected / 1e9) + " GFLOP/s" : "-"},
-          {"tile", times({block.rows, block.columns})},
-          {"workgroup", times({group[0], group[1], group[2]})},
-          {"shared", grouped(shared_bytes(plan.kernel, sum_type(plan.problem))) + " bytes"},
-          {"stages", stage_names(plan, ", ")},
-          {"transposed", plan.transposed ? "yes" : "no"},
-          {"piece", times({plan.piece_m, plan.piece_n, plan.piece_k})},
-          {"parts of k", grouped(plan.parts)},
-          {"grid", times({groups.columns, groups.rows})},
-          {"pieces", grouped(count.pieces)},
-          {"dispatches", grouped(count.dispatches)},
-          {"workspace", grouped(plan.workspace.size_bytes) + " bytes"},
-          {"reads", "each of A " + decimal(t.buffer_reads_of_a) + ", of B " + decimal(t.buffer_reads_of_b)},
-          {"  shared", "each of A " + decimal(t.shared_reads_of_a) + ", of B " + decimal(t.shared_reads_of_b)},
-          {"traffic", decimal(t.bytes / 1e6) + " MB"},
-          {"  per byte", decimal(t.flops_per_byte) + " operations"}};
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> lines;
-  for (std::string one; std::getline(stream, one);) lines.push_back(one);
-  return lines;
-}
-
-/// Prints the lines in which two texts differ, in order. The lines of their longest common subsequence are left out.
-void print_lines_that_differ(const std::vector<std::string>& a, const std::vector<std::string>& b) {
-  std::vector<std::vector<std::size_t>> common(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = a.size(); i-- > 0;)
-    for (std::size_t j = b.size(); j-- > 0;)
-      common[i][j] = a[i] == b[j] ? common[i + 1][j + 1] + 1 : std::max(common[i + 1][j], common[i][j + 1]);
-  for (std::size_t i = 0, j = 0; i < a.size() || j < b.size();) {
-    if (i < a.size() && j < b.size() && a[i] == b[j])
-      ++i, ++j;
-    else if (i < a.size() && (j == b.size() || common[i + 1][j] >= common[i][j + 1]))
-      std::cout << "A " << a[i++] << '\n';
-    else
-      std::cout << "B " << b[j++] << '\n';
-  }
-}
-
-/// Two plans of one product side by side; with `shown.source` the lines of GLSL in which their products differ.
-void print_difference(const Planned& a, const Planned& b, const Device& device, const Shown& shown) {
-  const Problem& p = a.stream ? a.stream->problem : a.problem;
-  line("device", "{}", device.name);
-  line("product", "{} (m x n x k) in {}", times({p.m, p.n, p.k}), types_text(p));
-  line("  A", "{}", to_string(a.plan.kernel));
-  line("  B", "{}\n", to_string(b.plan.kernel));
-  auto of_a = compared(a), of_b = compared(b);
-  const auto add_parameters = [](const Plan& plan, const Plan& other, auto& own, auto& others) {
-    for (const KernelParameter& one : parameters(plan.kernel)) {
-      const auto know = parameters(other.kernel);
-      const bool both = std::any_of(know.begin(), know.end(), [&](const auto& x) { return x.name == one.name; });
-      const std::string label = "  " + std::string(one.name);
-      if (std::any_of(own.begin(), own.end(), [&](const auto& x) { return x.first == label; })) continue;
-      own.emplace_back(label, std::to_string(parameter(plan.kernel, one.name)));
-      others.emplace_back(label, both ? std::to_string(parameter(other.kernel, one.name)) : "-");
-    }
-  };
-  add_parameters(a.plan, b.plan, of_a, of_b);
-  add_parameters(b.plan, a.plan, of_b, of_a);
-  std::size_t width = 1;
-  for (const auto& [label, value] : of_a) width = std::max(width, value.size());
-  for (std::size_t i = 0; i < of_a.size(); ++i) {
-    const auto& [label, left] = of_a[i];
-    const std::string& right = of_b[i].second;
-    line(label, "{:<{}}{}{}", left, width, left == right ? "    " : "  | ", right);
-  }
-  std::cout << "\n'|': they differ\n";
-  if (!shown.source) return;
-  std::cout << '\n';
-  print_lines_that_differ(lines_of(source(a.plan.program())), lines_of(source(b.plan.program())));
-}
-
-}  // namespace
-
-void print(std::span<const Planned> plans, const Device& device, const Shown& shown) {
-  plans.size() == 1 ? print(plans[0], device, shown) : print_difference(plans[0], plans[1], device, shown);
+std::string json_of(const Planned& planned, const Device& device, const Shown& shown) {
+  return json_text(to_json(planned, device, shown));
 }
 
 }  // namespace glgemm::tools

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,7 +20,7 @@ struct Device {
   Limits limits;
   std::vector<TunedChoice> tuning;
   std::int64_t memory_bytes = std::int64_t{1} << 30;
-  bool is_present = false;  ///< false: nothing runs here, and the limits are those of a usual device
+  bool is_present = false;  ///< false: nothing runs here, and the limits are a usual device's
 };
 
 /// A plan, and the product that it was made for: the plan's own problem may be the transposed one.
@@ -49,11 +48,10 @@ std::string_view stage_name(Stage stage);
 std::string types_text(const Problem& problem);
 std::string stage_names(const Plan& plan, std::string_view between);
 
-/// A plan, or two plans of one product side by side, on the standard output. Of two with `shown.source` the lines of GLSL in
-/// which their products differ.
-void print(std::span<const Planned> plans, const Device& device, const Shown& shown);
-/// One JSON object with a line feed at its end: the plan, or {"a": ..., "b": ...} of two.
-std::string json_of(std::span<const Planned> plans, const Device& device, const Shown& shown);
+/// A plan on the standard output.
+void print(const Planned& planned, const Device& device, const Shown& shown);
+/// The plan as one JSON object with a line feed at its end.
+std::string json_of(const Planned& planned, const Device& device, const Shown& shown);
 
 /// What would run for the products of a model's matrices with one of so many columns, f32 where these are multiplied with that.
 struct ModelProducts {

@@ -40,7 +40,7 @@ inline std::int64_t ceil_div(std::int64_t value, std::int64_t step) {
   return value / step + (value % step != 0);
 }
 
-/// The bytes of A, B or C, those of all items of a batch together.
+/// The bytes of A, B or C, of all items of a batch together.
 inline std::int64_t bytes_of(const Problem& problem, Role role) {
   const ElementFormat& format = format_of(problem, role);
   // Blocks lie along k.

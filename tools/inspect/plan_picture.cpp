@@ -6,7 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "drawing/charts.hpp"
+#include "drawing/drawing.hpp"
 #include "inspect/numbers.hpp"
 #include "inspect/picture.hpp"
 #include "product/shapes.hpp"
@@ -53,7 +53,7 @@ double share(std::int64_t part, std::int64_t whole) {
 }
 
 /// C = A B with A to the left of C and B above it, cut as it runs.
-double draw_product(Drawing& picture, const Planned& planned, const std::vector<Share>& shares) {
+double draw_product(Drawing& picture, const Planned& planned) {
   const Cut cut = cut_of(planned);
   const Problem& p = planned.stream ? planned.stream->problem : planned.plan.problem;
   const Proportions length({cut.m, cut.n, cut.k});
@@ -66,30 +66,12 @@ double draw_product(Drawing& picture, const Planned& planned, const std::vector<
   picture.rectangle(a, "c0 wash", "A, " + times({cut.m, cut.k}));
   picture.rectangle(b, "c1 wash", "B, " + times({cut.k, cut.n}));
   picture.rectangle(c, "c2 wash", "C, " + times({cut.m, cut.n}));
-  if (shares.empty()) {
-    picture.rectangle(part_of(a, 0, share(cut.piece_k, cut.k), 0, share(cut.piece_m, cut.m)), "c0 fill",
-                      "of A: the first window");
-    picture.rectangle(part_of(b, 0, share(cut.piece_n, cut.n), 0, share(cut.piece_k, cut.k)), "c1 fill",
-                      "of B: the first window");
-    picture.rectangle(part_of(c, 0, share(cut.piece_n, cut.n), 0, share(cut.piece_m, cut.m)), "c2 fill", "the first piece of C");
-  }
-  for (std::size_t i = 0; i < shares.size(); ++i)
-    for (const Section& piece : shares[i].pieces) {
-      const Box box = part_of(c, share(piece.column, cut.n), share(piece.column + piece.columns, cut.n), share(piece.row, cut.m),
-                              share(piece.row + piece.rows, cut.m));
-      const std::string colour = "c" + std::to_string(i % drawing_colours);
-      picture.rectangle(box, colour + " fill",
-                        shares[i].name + ": rows from " + grouped(piece.row) + ", columns from " + grouped(piece.column) + ", " +
-                            times({piece.rows, piece.columns}));
-      picture.rectangle(box, "grid");
-      if (box.width > 14 && box.height > 14) {
-        picture.rectangle({box.x + box.width / 2 - 8, box.y + box.height / 2 - 9, 16, 18}, "paper");
-        picture.text({box.x + box.width / 2, box.y + box.height / 2 + 4}, std::to_string(i + 1), {}, Anchor::middle);
-      }
-    }
+  picture.rectangle(part_of(a, 0, share(cut.piece_k, cut.k), 0, share(cut.piece_m, cut.m)), "c0 fill", "of A: the first window");
+  picture.rectangle(part_of(b, 0, share(cut.piece_n, cut.n), 0, share(cut.piece_k, cut.k)), "c1 fill", "of B: the first window");
+  picture.rectangle(part_of(c, 0, share(cut.piece_n, cut.n), 0, share(cut.piece_m, cut.m)), "c2 fill", "the first piece of C");
   for (const auto& [box, rows, columns, step_y, step_x] :
        {std::tuple{a, cut.m, cut.k, cut.piece_m, cut.piece_k}, std::tuple{b, cut.k, cut.n, cut.piece_k, cut.piece_n},
-        std::tuple{c, cut.m, cut.n, shares.empty() ? cut.piece_m : 0, shares.empty() ? cut.piece_n : 0}}) {
+        std::tuple{c, cut.m, cut.n, cut.piece_m, cut.piece_n}}) {
     draw_cuts(picture, box, rows, step_y, true, "frame");
     draw_cuts(picture, box, columns, step_x, false, "frame");
     picture.rectangle(box, "frame");
@@ -108,17 +90,10 @@ double draw_product(Drawing& picture, const Planned& planned, const std::vector<
   operand("C", Role::c, cut.m, cut.n, cut.piece_m, cut.piece_n);
   const std::int64_t pieces =
       ceil_div(cut.m, std::max<std::int64_t>(1, cut.piece_m)) * ceil_div(cut.n, std::max<std::int64_t>(1, cut.piece_n));
-  if (pieces > 1 && shares.empty()) lines.push_back(grouped(pieces) + " pieces of C, one after the other; filled: the first");
+  if (pieces > 1) lines.push_back(grouped(pieces) + " pieces of C, one after the other; filled: the first");
   if (p.batch > 1) lines.push_back("A batch of " + grouped(p.batch) + " of these; bytes are of all.");
   if (planned.plan.transposed) lines.emplace_back("C^T = op(B)^T op(A)^T runs: A and B have changed places.");
   if (!length.true_to_scale()) lines.emplace_back("Not to scale: the longer sides are drawn shorter.");
-  for (std::size_t i = 0; i < shares.size(); ++i) {
-    std::int64_t elements = 0;
-    for (const Section& piece : shares[i].pieces) elements += piece.rows * piece.columns;
-    const double percent = 100 * share(elements, cut.m * cut.n);
-    lines.push_back("accelerator " + std::to_string(i + 1) + ": " + shares[i].name);
-    lines.push_back("  " + decimal(std::round(percent)) + " % of C, moved " + binary_bytes_text(shares[i].moved_bytes));
-  }
   return lines_of_text(picture, 0, c.y + c.height + 8, lines);
 }
 
@@ -300,44 +275,6 @@ double draw_bytes(Drawing& picture, const Planned& planned) {
   return draw_bars(picture, rows);
 }
 
-/// The roof of the device, and below it what the cost model expects.
-double draw_roof(Drawing& picture, const Planned& planned, const std::optional<Roofline>& roof) {
-  const Problem& run = planned.problem;
-  const double work = flops({run.m, run.n, run.k}, sum_type(run), run.batch);
-  const double rate = planned.why.expected_seconds > 0 ? work / planned.why.expected_seconds / 1e9 : 0;
-  const double read = traffic(planned.plan.problem, planned.plan.kernel).flops_per_byte;
-  const auto bytes = [&](Role role) { return static_cast<double>(bytes_of(run, role)); };
-  const double least = work / std::max(1.0, bytes(Role::a) + bytes(Role::b) + bytes(Role::c));
-  Chart chart{"The roofline", {"operations for each byte of memory"}, {"GFLOP/s"}, {}};
-  const Type sum = sum_type(run);
-  const bool of_f32 = sum == Type::f32 || sum == Type::c64;  // which the roof's operations are in
-  if (roof && roof->gflops > 0 && of_f32) {
-    const double ridge = roof->gflops / roof->read_gb_per_s(), begin = std::min({read, least, ridge}) / 4,
-                 end = std::max({read, least, ridge}) * 4;
-    chart.series.push_back({"within reach: " + decimal(roof->gflops) + " GFLOP/s, " + decimal(roof->read_gb_per_s()) + " GB/s",
-                            {{begin, begin * roof->read_gb_per_s()}, {ridge, roof->gflops}, {end, roof->gflops}}});
-  }
-  if (rate > 0) {
-    chart.series.push_back({"expected, " + decimal(rate) + " GFLOP/s, with as many bytes as the kernel reads",
-                            {{read, rate}},
-                            {decimal(read) + " operations for each byte"},
-                            Series::Kind::marks,
-                            1});
-    chart.series.push_back({"the same where caches bring each element once",
-                            {{least, rate}},
-                            {decimal(least) + " operations for each byte"},
-                            Series::Kind::marks,
-                            2});
-  }
-  draw(picture, chart, {0, 0, panel_width - 10, 330});
-  std::vector<std::string> lines;
-  if (!of_f32)
-    lines.emplace_back("The roof is measured in f32, and not drawn for " + std::string(to_string(sum)) + ".");
-  else if (!roof)
-    lines.emplace_back("No roof is known here: --roofline names a file that has one.");
-  return lines_of_text(picture, 0, 330, lines);
-}
-
 /// The lines above the panels, of at most `most` characters each; only a longer word exceeds that.
 std::vector<std::string> headlines(const Planned& planned, const Device& device, std::size_t most) {
   const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
@@ -393,42 +330,23 @@ InvocationPart invocation_part(const Plan& plan, std::int64_t across, std::int64
           elements(columns, across, count.across, std::min(vector, columns), block.columns)};
 }
 
-std::string picture_of(std::span<const Planned> plans, const Device& device, const std::optional<Roofline>& roof,
-                       const std::vector<Share>& shares) {
+std::string picture_of(const Planned& planned, const Device& device) {
   Drawing picture;
   constexpr double margin = 24, gutter = 40;
   const double width = 2 * margin + 2 * panel_width + gutter;
-  const bool two = plans.size() > 1;
-  const std::size_t characters = two ? panel_characters : 2 * panel_characters;
-  double top = 0, bottom = 0;
-  std::array<double, 2> y{};
-  const auto title_of = [](const Planned& planned) {
-    const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
-    return "C = A B, " + times({p.m, p.n, p.k}) + " (m x n x k) in " + types_text(p);
-  };
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    picture.move_to({margin + static_cast<double>(i) * (panel_width + gutter), margin});
-    if (i == 0) picture.text({0, 14}, title_of(plans[i]), "headline");
-    top = std::max(top, margin + 18 + lines_of_text(picture, 0, 20, headlines(plans[i], device, characters), characters));
+  constexpr std::size_t characters = 2 * panel_characters;
+  const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
+  const std::string title = "C = A B, " + times({p.m, p.n, p.k}) + " (m x n x k) in " + types_text(p);
+  picture.move_to({margin, margin});
+  picture.text({0, 14}, title, "headline");
+  const double top = margin + 24 + lines_of_text(picture, 0, 20, headlines(planned, device, characters), characters);
+  std::array<double, 2> y{top, top};
+  for (const auto draw_panel : {draw_product, draw_piece, draw_block, draw_k, draw_bytes}) {
+    const std::size_t column = y[0] <= y[1] ? 0 : 1;  // where more is free
+    picture.move_to({margin + static_cast<double>(column) * (panel_width + gutter), y[column]});
+    y[column] += draw_panel(picture, planned) + 34;
   }
-  y.fill(top + 6);
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    const Planned& planned = plans[i];
-    const auto add = [&](auto draw_panel) {
-      // One plan: left, right, left, ... by what is free; two: one column each.
-      const std::size_t column = two ? i : y[0] <= y[1] ? 0 : 1;
-      picture.move_to({margin + static_cast<double>(column) * (panel_width + gutter), y[column]});
-      y[column] += draw_panel() + 34;
-    };
-    add([&] { return draw_product(picture, planned, shares); });
-    add([&] { return draw_piece(picture, planned); });
-    add([&] { return draw_block(picture, planned); });
-    add([&] { return draw_k(picture, planned); });
-    add([&] { return draw_bytes(picture, planned); });
-    add([&] { return draw_roof(picture, planned, roof); });
-  }
-  bottom = std::max(y[0], y[1]);
-  return picture.file(width, bottom, "glgemm: " + title_of(plans.front()));
+  return picture.file(width, std::max(y[0], y[1]), "glgemm: " + title);
 }
 
 }  // namespace glgemm::tools

@@ -1,4 +1,4 @@
-// glgemm inspect --compiled and --validate: what compilers say of programs.
+// glgemm inspect --compiled: what the driver says of programs.
 #pragma once
 
 #include <array>
@@ -44,35 +44,6 @@ Compiled compile(const std::string& device, std::span<const NamedProblem> convol
 void print(const Compiled& compiled, std::ostream& out);
 /// One JSON object, with a line feed at its end.
 std::string json_of(const Compiled& compiled);
-
-struct Validated {
-  struct Refused {
-    std::string program;  ///< "tiled:tile=32 f32"
-    std::string by;       ///< "glslangValidator" or "the driver"
-    std::string why;
-  };
-  std::string device;  ///< empty: no driver was asked
-  std::vector<std::string> programs{};
-  std::vector<Refused> refused{};
-};
-
-struct ValidateOptions {
-  PlanOptions plan{};
-  std::string device{};
-  bool use_device = true;
-  Limits limits{};   ///< where no device is used
-  bool all = false;  ///< every kernel of the tuner's space; else only the planner's choice
-};
-
-/// Has glslangValidator and the driver compile each program of the problems' plans, each program once. Takes a while with `all`.
-/// @throws std::invalid_argument  glslangValidator is not installed
-/// @throws Unsupported            no device can be used, or no kernel runs a problem
-Validated validate_programs(std::span<const Problem> problems, const ValidateOptions& options);
-
-/// For people: what was refused, and how many were not.
-void print(const Validated& validated, std::ostream& out);
-/// One JSON object, with a line feed at its end.
-std::string json_of(const Validated& validated);
 
 /// Sets the variables that make Mesa's drivers tell of every program, beside what is in them. Before the process's first context.
 void ask_drivers_to_tell();

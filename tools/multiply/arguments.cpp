@@ -66,7 +66,6 @@ void add_multiply(CLI::App& app, int& status) {
   add_option(*verb, "--image", arguments->image, "FILE", "Draw the product as a heat map, as .png");
   add_option(*verb, "--error-image", arguments->error_image, "FILE",
              "Draw the error of each element against its bound, as .png (computes the whole product on the CPU too)");
-  add_error_histogram(*verb, arguments->error_histogram);
   add_option_with_default(*verb, "--check", arguments->check, "none|probe|full",
                           "Check the product before it is written: none; probe, a sample of it; full, all of it on the CPU too")
       ->check(one_of({"none", "probe", "full"}));

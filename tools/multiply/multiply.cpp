@@ -26,7 +26,6 @@
 #include "multiply/multiply.hpp"
 
 #include "arguments/options.hpp"
-#include "drawing/error_histogram.hpp"
 #include "drawing/image.hpp"
 #include "files/files.hpp"
 #include "files/formats.hpp"
@@ -92,17 +91,15 @@ struct Outputs {
   explicit Outputs(const Arguments& arguments) : product(arguments.output, arguments.digits) {
     if (!arguments.image.empty()) image.emplace(arguments.image);
     if (!arguments.error_image.empty()) error_image.emplace(arguments.error_image);
-    if (!arguments.error_histogram.empty()) error_histogram.emplace(arguments.error_histogram);
     std::set<std::string> targets{product.file().target()};
-    for (const auto* file : {&image, &error_image, &error_histogram})
+    for (const auto* file : {&image, &error_image})
       if (*file && !targets.insert((*file)->target()).second)
-        throw std::invalid_argument("two of -o, --image, --error-image and --error-histogram name the same file");
+        throw std::invalid_argument("two of -o, --image and --error-image name the same file");
   }
 
   MatrixOutput product;
   std::optional<OutputFile> image;
   std::optional<OutputFile> error_image;
-  std::optional<OutputFile> error_histogram;
 };
 
 template <class T, class C>
@@ -139,13 +136,8 @@ int run(const Arguments& arguments, FileProduct& product) {
 
   // A failed product is not written, but the picture of its errors is what helps then.
   OutputFile& output = outputs.product.file();
-  auto& [ignored, image, error_image, error_histogram] = outputs;
-  if (error_image || error_histogram) {
-    const Matrix<float> ratios = error_ratios(p, c);
-    const std::string name = file_name(arguments.output);
-    if (error_image) write_png(*error_image, error_map(ratios, "Error of " + name));
-    if (error_histogram) error_histogram->write(tools::error_histogram(ratios, "Errors of " + name, product.batch));
-  }
+  auto& [ignored, image, error_image] = outputs;
+  if (error_image) write_png(*error_image, error_map(error_ratios(p, c), "Error of " + file_name(arguments.output)));
   if (passed) {
     if (image) write_png(*image, heat_map(as_float(c), file_name(arguments.output)));
     write_product(outputs.product, product, c);
@@ -153,7 +145,6 @@ int run(const Arguments& arguments, FileProduct& product) {
     if (image) image->finish();
   }
   if (error_image) error_image->commit();
-  if (error_histogram) error_histogram->commit();
   if (passed) {
     if (image) image->commit();
     output.commit();
@@ -174,7 +165,7 @@ int multiply(const Arguments& arguments) {
   if (arguments.distributed) return multiply_distributed(arguments);
   require_usable(arguments);
   FileProduct product(arguments);
-  const bool drawn = !arguments.image.empty() || !arguments.error_image.empty() || !arguments.error_histogram.empty();
+  const bool drawn = !arguments.image.empty() || !arguments.error_image.empty();
   if ((product.m == 0 || product.n == 0) && drawn)
     throw std::invalid_argument(fmt::format("the product is {}x{} and has no elements to draw", product.m, product.n));
 
@@ -207,11 +198,9 @@ void require_usable(const MultiplyArguments& arguments) {
   require_one_pipe(inputs);
   if (arguments.header) require_csv(inputs);
   if (arguments.digits > 0) require_text(arguments.output);
-  if (!arguments.error_histogram.empty()) require_svg(arguments.error_histogram, "--error-histogram");
   if (arguments.force) return;
-  for (const auto& [option, output] :
-       {std::pair("-o", &arguments.output), std::pair("--image", &arguments.image),
-        std::pair("--error-image", &arguments.error_image), std::pair("--error-histogram", &arguments.error_histogram)})
+  for (const auto& [option, output] : {std::pair("-o", &arguments.output), std::pair("--image", &arguments.image),
+                                       std::pair("--error-image", &arguments.error_image)})
     if (!output->empty()) require_no_input(*output, option, inputs);
 }
 
@@ -221,12 +210,11 @@ std::string why_not_streamed(const MultiplyArguments& arguments, const FileProdu
       return fmt::format("{}, and only .npy files can be read and written in parts",
                          path == "-" ? "'-' is a pipe" : quote(path) + " is not a .npy file");
   if (product.integers) return fmt::format("a product of {} can only be made in parts with --type", to_string(*product.integers));
-  const char* const whole = arguments.batch                      ? "--batch"
-                            : !arguments.image.empty()           ? "--image"
-                            : !arguments.error_image.empty()     ? "--error-image"
-                            : !arguments.error_histogram.empty() ? "--error-histogram"
-                            : arguments.check == "full"          ? "--check full"
-                                                                 : nullptr;
+  const char* const whole = arguments.batch                  ? "--batch"
+                            : !arguments.image.empty()       ? "--image"
+                            : !arguments.error_image.empty() ? "--error-image"
+                            : arguments.check == "full"      ? "--check full"
+                                                             : nullptr;
   return whole ? fmt::format("{} needs the whole matrices in memory", whole) : "";
 }
 

@@ -25,7 +25,6 @@ struct MultiplyArguments : ProductArguments {
   bool force = false;
   std::string image;
   std::string error_image;
-  std::string error_histogram;
   std::string check = "probe";
   std::string kernel = "auto";
   std::string precision = "standard";
@@ -84,7 +83,7 @@ int multiply_distributed(const MultiplyArguments& arguments);
 /// Why the product cannot be computed piece by piece, since something needs whole matrices in memory; empty if it can.
 std::string why_not_streamed(const MultiplyArguments& arguments, const FileProduct& product);
 
-/// A file as a matrix that is read in sections; it must outlive that. Of a file in that format it gives the blocks as well.
+/// A file as a matrix that is read in sections; it must outlive that. From a file in that format it gives the blocks as well.
 HostMatrix matrix_of(const NpyFile& file, const Quantization& as_it_lies = {});
 /// The product of the files, C apart; they must outlive it.
 HostGemm host_gemm_of(const FileProduct& product);

@@ -150,7 +150,7 @@ class OneDnn final : public Peer {
     return x.input[0] == 1 && x.filter[0] == 1 && x.output[0] == 1;
   }
 
-  /// Of the elements as they are given, or as oneDNN likes them.
+  /// How the elements lie: as they are given, or as oneDNN likes them.
   static Descriptors descriptors(const PeerProblem& p, bool given) {
     const ConvolutionProblem& x = *p.convolution;
     const bool flat = is_flat(x);

@@ -50,7 +50,7 @@ std::int64_t output_elements(const Convolution& convolution);
 struct NamedConvolution {
   std::string name;  ///< empty where the file has none
   Convolution convolution;
-  std::string why_not{};  ///< why it cannot be said: the file's output is smaller than that of the other sizes
+  std::string why_not{};  ///< why it cannot be said: the file's output is smaller than the output of the other sizes
 };
 /// Reads a CSV file with a header that has at least the columns mb, groups, ic, ih, iw, oc, oh, ow, kh, kw, sh, sw, dilation_h,
 /// dilation_w, ph and pw: the padding before the first element; that behind the last one follows from oh and ow. A column `name`

@@ -183,7 +183,7 @@ void FileProduct::match_shapes(const ProductArguments& arguments) {
                                             size_text(inner_b, n), k, inner_b));
 }
 
-/// A quantised file's blocks go into a product where its codes lie along k. Of two such files one does.
+/// A quantised file's blocks go into a product where its codes lie along k. Only one of two such files does.
 void FileProduct::find_blocks() {
   if (!stored) return;
   if (op_a == Op::none) stored->a.quantization = a.header().quantization;

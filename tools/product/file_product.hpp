@@ -45,7 +45,7 @@ struct ProductArguments {
 /// pair. Others are multiplied in the type that they promote to, as by NumPy. For NumPy's integer types that no device has,
 /// settle_integers() says in which other type the product is exact.
 ///
-/// The files are read in one type, that of their sums where A and B keep types of their own: so a product is checked.
+/// The files are read in one type, their sums' where A and B keep types of their own: so a product is checked.
 /// read_as_stored() has A and B read in their own.
 ///
 /// A vector is a row as A and a column as B, whatever its op, and C has one dimension less for each, as numpy.matmul has it.
@@ -73,7 +73,7 @@ struct FileProduct {
   std::int64_t k = 0;
   std::vector<std::string> notes;  ///< for the user; reading the matrices adds others
 
-  /// Of the numbers in which A and B are multiplied, if that is one; else of their sums.
+  /// The type in which A and B are multiplied, if they have one; else the type of their sums.
   Type type() const noexcept { return a.type() == b.type() ? a.type() : sum_type(a.type(), b.type()); }
   /// Whether a .npy file can have C in this type.
   bool can_be_written_as(Type c) const;
@@ -89,7 +89,7 @@ struct FileProduct {
   /// @throws std::invalid_argument  there is none; the message has what to do
   void settle_integers();
 
-  /// A and B are read in their own types from here on, or in that of their sums again. A quantised one is read as f32.
+  /// A and B are read in their own types from here on, or in their sums' type again. A quantised one is read as f32.
   void read_as_stored();
   void read_in_one_type();
 

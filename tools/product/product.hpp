@@ -156,7 +156,7 @@ struct HostProduct {
   }
 };
 
-/// Uploads, multiplies (by `multiply`, or by Engine::gemm) and downloads; the report's total time is that of all three.
+/// Uploads, multiplies (by `multiply`, or by Engine::gemm) and downloads; the report's total time is of all three.
 /// @throws as Engine::gemm
 template <class T, class C>
 Matrix<C> run(Engine& engine, const HostProduct<T, C>& p, const PlanOptions& options, Report& report,
@@ -211,7 +211,7 @@ struct ProductCheck : Check {
   std::int64_t item = 0;   ///< whose place, worst and median these are
 };
 
-/// check_full, or check_probe, of every item. The result is that of the worst item, with the counts of all; a probe compares
+/// check_full, or check_probe, of every item. The result is the worst item's, with the counts of all; a probe compares
 /// some 4096 samples of all items together, but at least 16 of each.
 template <class T, class C>
 ProductCheck check(const HostProduct<T, C>& p, const Matrix<C>& c, bool full) {

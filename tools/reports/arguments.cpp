@@ -14,10 +14,6 @@ namespace glgemm::tools {
 namespace {
 
 int report(const ReportOptions& arguments) {
-  if (!arguments.html.empty()) {
-    write_page(arguments);
-    return 0;
-  }
   if (!arguments.sizes.empty()) parse_sizes(arguments.sizes, "--size");
   for (const auto* files : {&arguments.shapes, &arguments.gpu_shapes})
     for (const std::string& file : *files) read_shapes(file);
@@ -29,7 +25,7 @@ int report(const ReportOptions& arguments) {
 
 void add_report(CLI::App& app, int& status) {
   const auto arguments = std::make_shared<ReportOptions>();
-  CLI::App* verb = add_verb(app, "report", "Test, tune and measure glgemm on a device: report.json, report.md and report.html");
+  CLI::App* verb = add_verb(app, "report", "Test, tune and measure glgemm on a device: report.json and report.md");
   add_option_with_default(*verb, "-o,--output", arguments->output, "FOLDER", "The folder for the files, and for the tuning table")
       ->take_last();
   verb->add_flag("--quick", arguments->quick, "Small sizes and few repeats, to see that all works");
@@ -55,14 +51,10 @@ void add_report(CLI::App& app, int& status) {
   verb->add_flag("--no-checks", arguments->no_checks, "Run no tests")->excludes(checks);
   add_option(*verb, "--cublas", arguments->cublas, "FILE", "The program that times cuBLAS: tools/reports/report_cublas.py")
       ->take_last();
-  add_option(*verb, "--html", arguments->html, "FILE [FILE]",
-             "Measure nothing: write report.html of this report.json; of two it compares devices or drivers")
-      ->expected(1, 2);
   verb->footer(
       "Examples:\n"
       "  glgemm report --quick\n"
-      "  glgemm report --device nvidia --output results --no-tune\n"
-      "  glgemm report --html old/report.json new/report.json --output both");
+      "  glgemm report --device nvidia --output results --no-tune");
   verb->callback([arguments, &status] { status = report(*arguments); });
 }
 

@@ -1,12 +1,10 @@
 // The goals of `glgemm report`.
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
+#include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,6 +14,22 @@
 
 namespace glgemm::tools {
 using Json = nlohmann::ordered_json;
+namespace {
+
+/// What tests measure (tests/support/figure.hpp) and has a goal.
+struct FigureOfTests {
+  std::string_view name;
+  double must;
+  double aim;
+  bool at_most;
+};
+constexpr FigureOfTests figures_of_tests[] = {
+    {"GL calls of a repeated product in a scope over a dispatch by hand", 1.5, 1, true},
+    {"4 x 4 products, batched, over one call each", 50, 200, false},
+    {"programs made in a second process, over the first", 0.3, 0.1, true},
+};
+
+}  // namespace
 
 Json goals(const Json& report) {
   constexpr double none = std::numeric_limits<double>::quiet_NaN();
@@ -36,7 +50,7 @@ Json goals(const Json& report) {
     for (const Json& ratio : bench->at("ratios")) {
       const bool again =
           std::any_of(ratios.begin(), ratios.end(), [&](const Json& x) { return x.at("name") == ratio.at("name"); });
-      if (!again || ratio.at("name").get<std::string>().find(", geometric mean") != std::string::npos) ratios.push_back(ratio);
+      if (!again || ratio.contains("mean_of")) ratios.push_back(ratio);
     }
   }
   for (const Json& ratio : ratios) {
@@ -46,25 +60,20 @@ Json goals(const Json& report) {
       add(name, value, gpu && of == "first product, program cache warm" ? 0.2 : none, 0.05, true);
     if (of == "streamed" && over.starts_with("the slower of")) add(name, value, gpu ? 0.85 : none, 0.97);
     if (of != "auto") continue;
-    const bool mean = name.find(", geometric mean") != std::string::npos;
-    const auto figures = [&] {  // m, n and k
-      std::array<long long, 3> sizes{};
-      const std::size_t at = name.find(", ");
-      const char* const text = at == std::string::npos ? "" : name.c_str() + at;
-      if (std::sscanf(text, ", %lldx%lldx%lld", &sizes[0], &sizes[1], &sizes[2]) != 3) sizes = {};
-      return sizes;
-    };
-    const auto about = [&](const char* shape) { return name.find(std::string(", ") + shape + " f32") != std::string::npos; };
-    if (over == "tiled" && about("1024x1024x1024"))
+    if (over == "best of space") add(name, value, ratio.contains("mean_of") ? 0.95 : 0.9, 0.97);
+    if (!ratio.contains("product")) continue;
+    const Json& product = ratio.at("product");
+    const std::int64_t m = product.at("m"), n = product.at("n"), k = product.at("k");
+    const bool f32 = product.at("type") == "f32" && product.at("op_a") == "n" && product.at("op_b") == "n";
+    const bool square = f32 && m == n && n == k;
+    if (over == "tiled" && square && n == 1024)
       add(name, value, mesa22 ? 45 : mesa25 ? 13 : none, mesa22 ? 60 : 17);
-    else if (over == "clblast" && (about("512x512x512") || about("1024x1024x1024") || about("2048x2048x2048")))
+    else if (over == "clblast" && square && (n == 512 || n == 1024 || n == 2048))
       add(name, value, mesa22 ? 1 : none, 1.5);
-    else if (over == "best of space")
-      add(name, value, mean ? 0.95 : 0.9, 0.97);
-    else if (const auto [m, n, k] = figures(); over == "reading rate" && n <= 4 && n != 3 && m >= 1000 && k >= 1000)
+    else if (over == "reading rate" && n <= 4 && n != 3 && m >= 1000 && k >= 1000)
       // A GPU's caches must not hold A.
       add(name, value, !gpu ? 0.6 : n == 1 && m * k >= 1 << 26 ? 0.8 : none, gpu ? 0.95 : 0.85);
-    else if (over == "naive" && about("512x4x500000"))
+    else if (over == "naive" && f32 && m == 512 && n == 4 && k == 500000)
       add(name, value, 4, 10);
   }
   for (const Json* bench : benches(report, "enqueue"))
@@ -81,24 +90,9 @@ Json goals(const Json& report) {
                           fmt::format("tiled over the paper's {} GFLOP/s, N = {}", number(rate), paper.n)};
         }
   if (paper_kernel.first > 0) add(paper_kernel.second, paper_kernel.first, none, none);
-  for (const Json& told : report.at("tests_say")) {
-    const std::string line = told;
-    /// The number behind the last `before`, of a line that holds `about`.
-    const auto figure = [&](const char* about, const char* before) {
-      const std::size_t at = line.rfind(before);
-      if (line.find(about) == std::string::npos || at == std::string::npos) return none;
-      const char* const begin = line.c_str() + at + std::strlen(before);
-      char* end = nullptr;
-      const double value = std::strtod(begin, &end);
-      return end == begin ? none : value;
-    };
-    if (const double x = figure("", "one call each over batched: "); !std::isnan(x))
-      add("4 x 4 products, batched, over one call each", x, 50, 200);
-    else if (const double calls = figure("a dispatch by hand, ", ": "); !std::isnan(calls))
-      add(line.substr(line.find("GL calls"), line.rfind(": ") - line.find("GL calls")), calls, 1.5, 1, true);
-    else if (const double made = figure("programs made: ", " ratio "); !std::isnan(made))
-      add("programs made in a second process, over the first", made, 0.3, 0.1, true);
-  }
+  for (const Json& figure : report.at("tests_say"))
+    for (const auto& [name, must, aim, at_most] : figures_of_tests)
+      if (figure.at("name") == name) add(figure_text(figure), figure.at("value"), must, aim, at_most);
   if (report.at("cublas").is_object()) {
     for (const Json& set : report.at("cublas").at("sets")) {
       double logs = 0;

@@ -1,4 +1,4 @@
-// Finds out all that one wants to know of glgemm on a device, and writes it as JSON, in Markdown and as a page.
+// Finds out all that one wants to know of glgemm on a device, and writes it as JSON and in Markdown.
 #include "reports/report.hpp"
 
 #include <algorithm>
@@ -62,8 +62,7 @@ class Reporter {
     // Proves that they can be written, before long work.
     OutputFile{path("report.json")};
     OutputFile{path("report.md")};
-    OutputFile{path("report.html")};
-    report_ = {{"format", "glgemm report 1"},
+    report_ = {{"format", "glgemm report 2"},
                {"date", today()},
                {"glgemm", GLGEMM_VERSION_STRING},
                {"command", command()},
@@ -94,7 +93,7 @@ class Reporter {
     progress_ = nullptr;
     progress.clear();
     write();
-    std::cout << "wrote " << path("report.json") << ", " << path("report.md") << " and " << path("report.html") << '\n';
+    std::cout << "wrote " << path("report.json") << " and " << path("report.md") << '\n';
     return failed_ ? 1 : 0;
   }
 
@@ -123,7 +122,6 @@ class Reporter {
     report_["goals"] = goals(report_);
     write_file(path("report.json"), json_text(report_));
     write_file(path("report.md"), markdown(report_));
-    write_file(path("report.html"), page({report_}));
   }
 
   void ends(const std::string& name, const std::string& command, const std::string& state, const std::string& why,
@@ -210,6 +208,7 @@ class Reporter {
     if (options_.checks.empty()) return left_out("checks", "no build folder with tests was named");
     const fs::path folder = fs::absolute(to_path(options_.checks));
     Variables variables = variables_;
+    const std::string figures = variables["GLGEMM_TEST_FIGURES"] = scratch_.file("figures");  // one in JSON on each line
     variables["GLGEMM_PROGRAM_CACHE"] = variables["GLGEMM_TUNING"] = "";  // tests do not depend on what the user has there
     std::string commands, results, log;
     bool passed = true;
@@ -234,17 +233,15 @@ class Reporter {
         result = test_result(ended.out, ended.status == 0 ? "" : why(ended));
         seconds += ended.seconds;
         log += "==== " + name + ": " + result.text + "\n" + ended.out + ended.err + "\n";
-        std::istringstream lines(ended.out);
-        for (std::string line; std::getline(lines, line);) {
-          const std::size_t ratio = line.find("MESSAGE: ratio: "), made = line.find("MESSAGE: programs made: ");
-          if (ratio != std::string::npos) report_["tests_say"].push_back(line.substr(ratio + 16));
-          if (made != std::string::npos) report_["tests_say"].push_back(line.substr(made + 9));
-        }
       }
       passed &= result.passed;
       commands += (commands.empty() ? "" : "; ") + joined(words(""));
       results += (results.empty() ? "" : "; ") + name + ": " + result.text;
     }
+    std::istringstream lines(contents(figures));
+    for (std::string line; std::getline(lines, line);)
+      if (Json figure = Json::parse(line, nullptr, false); figure.is_object())  // the last may be cut off
+        report_["tests_say"].push_back(std::move(figure));
     write_file(path("checks.txt"), without_folders(log));
     ends("checks", commands, passed ? "ok" : "failed", results, seconds);
   }
@@ -454,26 +451,6 @@ class Reporter {
 
 int run_report(const ReportOptions& options) {
   return Reporter(options).run();
-}
-
-void write_page(const ReportOptions& options) {
-  std::vector<Json> reports;
-  for (const std::string& name : options.html) {
-    reports.push_back(Json::parse(contents_of(name), nullptr, false));
-    const Json& report = reports.back();
-    if (!report.is_object() || report.value("format", Json()) != "glgemm report 1")
-      throw std::invalid_argument("--html: '" + name + "' is no report.json of 'glgemm report'");
-    try {
-      page({report});
-    } catch (const Json::exception& error) {
-      throw std::invalid_argument("--html: '" + name + "' is not as 'glgemm report' writes it: " + error.what());
-    }
-  }
-  std::error_code error;
-  fs::create_directories(options.output, error);
-  const std::string path = (fs::path(options.output) / "report.html").string();
-  write_file(path, page(reports));
-  std::cout << "wrote " << path << '\n';
 }
 
 }  // namespace glgemm::tools

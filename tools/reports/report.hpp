@@ -14,7 +14,6 @@ struct ReportOptions {
   std::string peer = "auto";
   std::string checks;
   std::string cublas;
-  std::vector<std::string> html;  ///< reports that are put on one page; nothing is measured then
   double tune_minutes = 30;
   bool no_tune = false;
   bool space = false;
@@ -22,14 +21,9 @@ struct ReportOptions {
   bool no_checks = false;
 };
 
-/// Runs the other verbs, each in a process of its own, and writes report.json, report.md and report.html after each.
+/// Runs the other verbs, each in a process of its own, and writes report.json and report.md after each.
 /// @return the program's status: 0, or 1 if a step failed
 /// @throws std::invalid_argument, FileError  no such device, or a file that cannot be written
 int run_report(const ReportOptions& options);
-
-/// Puts the one or two reports that `options.html` names on one page, report.html in the folder of `options.output`.
-/// @throws std::invalid_argument  a file is no report; the message names it
-/// @throws FileError              a file cannot be read or written
-void write_page(const ReportOptions& options);
 
 }  // namespace glgemm::tools

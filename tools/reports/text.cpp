@@ -215,12 +215,9 @@ std::string results_text(const Json& report, const char* section, const std::str
       for (const Json& x : bench->at("peers").at("results")) all.push_back(x);
     for (const Json& x : all) {
       if (x.contains("space")) continue;
-      const std::string sizes = fmt::format("{}x{}x{}", x.at("m").dump(), x.at("n").dump(), x.at("k").dump());
-      const std::string ops = x.at("op_a").get<std::string>() + x.at("op_b").get<std::string>();
       std::string ratios;
       for (const Json& ratio : bench->at("ratios"))
-        if (ratio.at("of") == x.at("requested") &&
-            ratio.at("name").get<std::string>().find(", " + sizes + (ops == "nn" ? " " : "-" + ops + " ")) != std::string::npos)
+        if (ratio.at("of") == x.at("requested") && is_of_product(ratio, x))
           ratios += (ratios.empty() ? "" : ", ") + number(ratio.at("value")) + " over " + ratio.at("over").get<std::string>();
       const bool ours = x.contains("kernel");
       const std::string type = x.at("type");
@@ -232,9 +229,8 @@ std::string results_text(const Json& report, const char* section, const std::str
     }
     bool first = true;
     for (const Json& ratio : bench->at("ratios")) {
-      const std::string name = ratio.at("name");
-      if (name.find(", geometric mean") == std::string::npos) continue;
-      text += (first ? "\n- " : "- ") + name + ": " + number(ratio.at("value")) + "\n";
+      if (!ratio.contains("mean_of")) continue;
+      text += (first ? "\n- " : "- ") + ratio.at("name").get<std::string>() + ": " + number(ratio.at("value")) + "\n";
       first = false;
     }
   }
@@ -311,7 +307,8 @@ std::string tuning_text(const Json& report) {
 
 std::string tests_text(const Json& report) {
   std::string text = report.at("tests_say").empty() ? "" : "\n## What the tests say\n\n";
-  for (const Json& line : report.at("tests_say")) text += "- " + line.get<std::string>() + "\n";
+  for (const Json& x : report.at("tests_say"))
+    text += fmt::format("- {}: {} ({})\n", figure_text(x), number(x.at("value")), x.at("note").get<std::string>());
   return text;
 }
 

@@ -1,4 +1,4 @@
-// What `glgemm report` makes of its findings: goals, Markdown and a page, pure functions of the JSON that it collects.
+// What `glgemm report` makes of its findings: goals and Markdown, pure functions of the JSON that it collects.
 #pragma once
 
 #include <string>
@@ -19,12 +19,6 @@ std::string markdown(const nlohmann::ordered_json& report);
 
 /// Without the folders of absolute paths, which are of no use elsewhere.
 std::string without_folders(const std::string& text);
-
-/// One report, or two that are compared: A and B.
-std::string page(const std::vector<nlohmann::ordered_json>& reports);
-
-/// What markdown() writes, as HTML: headings, tables, lists, paragraphs, `code` and **strong**.
-std::string html_of(const std::string& markdown);
 
 struct TestResult {
   bool passed = false;
@@ -53,6 +47,20 @@ inline std::string shape_text(const nlohmann::ordered_json& result) {
   const std::string text = fmt::format("{} x {} x {}", result.at("m").dump(), result.at("n").dump(), result.at("k").dump());
   const std::string ops = result.value("op_a", "n") + result.value("op_b", "n");
   return text + (ops == "nn" ? "" : ", " + ops);
+}
+
+/// Whether bench measured the ratio on the product of this result.
+inline bool is_of_product(const nlohmann::ordered_json& ratio, const nlohmann::ordered_json& result) {
+  if (!ratio.contains("product")) return false;
+  for (const auto& [field, value] : ratio.at("product").items())
+    if (result.at(field) != value) return false;
+  return true;
+}
+
+/// What a test measured: its name, and what of.
+inline std::string figure_text(const nlohmann::ordered_json& figure) {
+  const std::string of = figure.at("of");
+  return figure.at("name").get<std::string>() + (of.empty() ? "" : ", " + of);
 }
 
 /// "64 x 64 x 64, 3 dispatches, in a scope"

@@ -59,7 +59,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of the built-in problems.
+/// The classes of the built-in problems.
 constexpr std::array<std::string_view, 6> class_names{"square", "tall", "wide", "deep", "gemv", "batched"};
 
 struct Arguments {

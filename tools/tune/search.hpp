@@ -47,8 +47,9 @@ struct SearchOptions {
 /// the split alone; in the space's order.
 std::vector<Candidate> neighbours(const std::vector<Candidate>& space, const Candidate& of);
 
-/// Tries candidates of the space, each once: first those of `first` that are in it, then some at random, then neighbours of the
-/// best, then others at random, until one of the limits is reached. Equal seeds give equal orders as long as tries end alike.
+/// Tries candidates of the space, each once: first the elements of `first` that are in it, then some at random, then neighbours
+/// of the best, then others at random, until one of the limits is reached. Equal seeds give equal orders as long as tries end
+/// alike.
 ///
 /// `attempt` says whether its candidate is the best so far. Returns how many were tried.
 std::int64_t search(const std::vector<Candidate>& space, const std::vector<Candidate>& first, const SearchOptions& options,

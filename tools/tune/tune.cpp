@@ -262,7 +262,7 @@ class Tuner {
     std::vector<Candidate> first{planned};
     for (const Kernel& kernel : kernel_table())
       for (const std::int64_t split : {0, 1}) first.push_back({to_string(kernel), split});
-    // Of an interrupted run, the best: the last that won.
+    // The best of an interrupted run: the last that won.
     std::optional<Best> best;
     double known_ms = 0;
     for (const Candidate& candidate : space)

@@ -72,7 +72,7 @@ class Worker {
   // All throw WorkerLost, after which only the destructor may follow, and std::runtime_error if the library throws there.
 
   Space load(const TuneProblem& problem, std::uint64_t seed);
-  /// Of the problem that was loaded last. `best_ms`: what the best one took before, 0 if there is none.
+  /// Times a kernel on the problem that was loaded last. `best_ms`: what the best one took before, 0 if there is none.
   Race race(const Candidate& candidate, const Candidate* best, double best_ms, bool thorough,
             std::chrono::duration<double> limit);
   /// Whether a candidate is right: on integers, exactly, with odd sizes near the problem's and a beta, and on the problem itself.

@@ -9,8 +9,6 @@
 
 #include <fmt/core.h>
 
-#include "view/scene.hpp"
-
 namespace glgemm::tools {
 namespace {
 

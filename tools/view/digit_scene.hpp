@@ -1,4 +1,4 @@
-// What glgemm-view --digits shows, without OpenGL: the digit that is drawn, where each layer's product lies in the window, and
+// What glgemm-view shows, without OpenGL: the digit that is drawn, where each layer's product lies in the window, and
 // the picture around them.
 #pragma once
 
@@ -24,7 +24,7 @@ struct CellPoint {
 };
 
 enum class Pen { draws, erases };
-/// Moves a pen in a straight line. Its stroke is about as wide as those of the digits that the network has learnt; an eraser is
+/// Moves a pen in a straight line. Its stroke is about as wide as in the digits that the network has learnt; an eraser is
 /// wider.
 void move_pen(Digit& digit, CellPoint from, CellPoint to, Pen pen);
 
@@ -69,6 +69,7 @@ Answer answer_of(std::span<const float, 10> scores);
 /// "This is a 3 (99.8 %)"; without an answer, what to do, or why there is none.
 std::string text_of(const Digit& digit, const std::optional<Answer>& answer);
 
+inline constexpr std::uint32_t background_colour = 0x14161b, ink_colour = 0xf1f3f5, faint_colour = 0x98a1ab;
 inline constexpr std::uint32_t answer_colour = 0xffd43b, other_colour = 0x5c7cfa;  ///< of the bars
 
 /// All of the window but the maps: heading, caption, titles and bars.

@@ -1,20 +1,69 @@
 // The window in which a digit is drawn and read.
 #include "view/digits.hpp"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <iostream>
 #include <stdexcept>
 #include <tuple>
+#include <vector>
 
 #include <fmt/core.h>
 
+#include "drawing/image.hpp"
 #include "files/formats.hpp"
-#include "view/canvas.hpp"
 #include "view/network.hpp"
 #include "view/window.hpp"
 
 namespace glgemm::tools {
 namespace {
+
+/// colour() in 256 steps, and the colour of what has none.
+std::vector<std::uint32_t> scale_of_colours() {
+  std::vector<std::uint32_t> colours;
+  for (int i = 0; i < 256; ++i) colours.push_back(colour(i / 255.0));
+  colours.push_back(out_of_range_colour);
+  return colours;
+}
+
+/// Makes a texture of the picture's colours, whose elements can be fetched.
+void upload_texture(unsigned texture, const Picture& picture) {
+  glActiveTexture(GL_TEXTURE0);
+  glBindTexture(GL_TEXTURE_2D, texture);
+  glPixelStorei(GL_UNPACK_ALIGNMENT, 1);
+  glTexImage2D(GL_TEXTURE_2D, 0, GL_RGB8, picture.width, picture.height, 0, GL_RGB, GL_UNSIGNED_BYTE, picture.rgb.data());
+  glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, GL_NEAREST);
+  glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MAG_FILTER, GL_NEAREST);
+}
+
+/// What `draw` draws, on a framebuffer of this size that is made for it. Waits.  @throws std::runtime_error  it cannot be drawn
+Picture take_picture(int width, int height, const std::function<void()>& draw) {
+  unsigned framebuffer = 0, colours = 0;
+  glGenFramebuffers(1, &framebuffer);
+  glGenRenderbuffers(1, &colours);
+  glBindRenderbuffer(GL_RENDERBUFFER, colours);
+  glRenderbufferStorage(GL_RENDERBUFFER, GL_RGBA8, width, height);
+  glBindFramebuffer(GL_FRAMEBUFFER, framebuffer);
+  glFramebufferRenderbuffer(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_RENDERBUFFER, colours);
+  const bool complete = glCheckFramebufferStatus(GL_FRAMEBUFFER) == GL_FRAMEBUFFER_COMPLETE;
+  Picture picture{width, height,
+                  std::vector<unsigned char>(3 * static_cast<std::size_t>(width) * static_cast<std::size_t>(height))};
+  if (complete) {
+    draw();
+    glPixelStorei(GL_PACK_ALIGNMENT, 1);
+    glReadPixels(0, 0, width, height, GL_RGB, GL_UNSIGNED_BYTE, picture.rgb.data());
+    const std::ptrdiff_t line = 3 * width;  // OpenGL's first line is the lowest
+    for (int y = 0; y < height / 2; ++y)
+      std::swap_ranges(picture.rgb.begin() + y * line, picture.rgb.begin() + (y + 1) * line, picture.rgb.end() - (y + 1) * line);
+  }
+  glBindFramebuffer(GL_FRAMEBUFFER, 0);
+  glDeleteFramebuffers(1, &framebuffer);
+  glDeleteRenderbuffers(1, &colours);
+  if (!complete) throw std::runtime_error(fmt::format("the driver cannot draw a picture of {}x{}", width, height));
+  return picture;
+}
 
 /// Draws what the network holds, straight from its buffers.
 class DigitCanvas {

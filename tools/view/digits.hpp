@@ -1,4 +1,4 @@
-// glgemm-view --digits: a digit that is drawn by mouse, and the network that reads it.
+// A digit that is drawn by mouse, and the network that reads it.
 #pragma once
 
 #include <chrono>
@@ -12,10 +12,11 @@
 
 namespace glgemm::tools {
 
-/// What is known of the keys there: one line each, as --help prints them; and the keys themselves.
+/// What the keys do, one line each, as --help prints them; and the keys themselves.
 inline constexpr std::string_view digits_keys_text =
     "  left button   draws; the right one erases\n  0 to 9        an example of that digit\n  c             an empty paper\n"
-    "  s             the next slice of a layer's product alone; space goes on\n";
+    "  s             the next slice of a layer's product alone; space goes on\n  h             print this\n  esc           "
+    "quit\n";
 inline constexpr std::string_view digits_keys = "0123456789csh ";
 
 struct DigitsArguments {

@@ -1,4 +1,4 @@
-// The network of glgemm-view --digits: two convolutions and a dense layer, which run as jobs on buffers of the application.
+// The network of glgemm-view: two convolutions and a dense layer, which run as jobs on buffers of the application.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ class Network {
   bool done() const { return next_ == layers_.size(); }
   std::int64_t slices() const { return slices_; }  ///< since it began
 
-  /// Of the last layer, once all is done. Waits.
+  /// The last layer's output, once all is done. Waits.
   std::array<float, 10> scores() const;
   const GlBuffer& input() const { return input_; }
   const GlBuffer& output(std::size_t layer) const { return layers_[layer].output; }

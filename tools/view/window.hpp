@@ -3,7 +3,6 @@
 
 #include <stdexcept>
 #include <string>
-#include <utility>
 
 #include <glad/gl.h>
 #define GLFW_INCLUDE_NONE
@@ -50,19 +49,13 @@ class GlWindow {
 
 inline constexpr char escape_key = '\x1b';
 
-/// From now on the keys that are pressed are appended to `keys`, which must live as long as the window: characters, + and - for
-/// up and down, and escape_key.
+/// From now on the keys that are pressed are appended to `keys`, which must live as long as the window: characters, and
+/// escape_key.
 inline void listen_to_keys(GLFWwindow* window, std::string& keys) {
   glfwSetWindowUserPointer(window, &keys);
   glfwSetKeyCallback(window, [](GLFWwindow* in, int key, int, int action, int) {
     if (action == GLFW_RELEASE) return;
-    constexpr std::pair<int, char> meanings[] = {{GLFW_KEY_UP, '+'},
-                                                 {GLFW_KEY_KP_ADD, '+'},
-                                                 {GLFW_KEY_DOWN, '-'},
-                                                 {GLFW_KEY_KP_SUBTRACT, '-'},
-                                                 {GLFW_KEY_ESCAPE, escape_key}};
-    for (const auto& [code, meaning] : meanings)
-      if (key == code) static_cast<std::string*>(glfwGetWindowUserPointer(in))->push_back(meaning);
+    if (key == GLFW_KEY_ESCAPE) static_cast<std::string*>(glfwGetWindowUserPointer(in))->push_back(escape_key);
   });
   glfwSetCharCallback(window, [](GLFWwindow* in, unsigned character) {
     if (character < 128) static_cast<std::string*>(glfwGetWindowUserPointer(in))->push_back(static_cast<char>(character));

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._engine import Engine, as_numpy, native, native_type
+from ._arrays import as_numpy, native, native_type, operation
+from ._engine import Engine
 from ._products import Precision, _engine_for, _is_on_device, _on_device, _service_of, check_out
 from ._weights import Quantized
 
@@ -17,6 +18,7 @@ FilterLayout = Literal["ohwi", "oihw", "hwio"]
 PaddingName = Literal["valid", "same_upper", "same_lower"]
 
 
+@operation
 def convolve(
     x: Any,
     w: Any,
@@ -90,6 +92,7 @@ def convolve(
     return out
 
 
+@operation
 def start_convolve(
     engine: Engine,
     x: Any,

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
+from ._arrays import as_numpy, native, native_type, operations
 from ._weights import Quantized, made_of
 
 _engines: weakref.WeakSet[Engine] = weakref.WeakSet()
@@ -196,7 +197,7 @@ class Engine(OfThisProcess):
         if _is_buffer(codes):
             return self._wrap_quantized(codes, *arguments, **named)
         given = dict(zip(("format", "shape") if arguments and isinstance(arguments[0], str) else ("scales", "zeros"), arguments))
-        return _quantized(codes, **given, **named)._upload(self._service)
+        return made_of(codes, **given, **named)._upload(self._service)
 
     def _wrap_quantized(
         self, buffer: Any, format: str, shape: Sequence[int], *, offset: int = 0, scales: Any = None, zeros: Any = None
@@ -246,15 +247,11 @@ class Engine(OfThisProcess):
 
     def matmul(self, a: Any, b: Any, out: Any = None, **options: Any) -> Any:
         """glgemm.matmul() on this engine."""
-        from ._products import matmul
-
-        return matmul(a, b, out, engine=self, **options)
+        return operations["matmul"](a, b, out, engine=self, **options)
 
     def gemm(self, alpha: complex, a: Any, b: Any, beta: complex = 0, c: Any = None, **options: Any) -> Any:
         """glgemm.gemm() on this engine."""
-        from ._products import gemm
-
-        return gemm(alpha, a, b, beta, c, engine=self, **options)
+        return operations["gemm"](alpha, a, b, beta, c, engine=self, **options)
 
     def start(self, alpha: complex, a: Any, b: Any, beta: complex = 0, c: Any = None, **options: Any) -> _core.Job:
         """A product with gemm()'s arguments as a Job, which is enqueued piece by piece.
@@ -273,15 +270,12 @@ class Engine(OfThisProcess):
         array([[2., 4.],
                [6., 8.]], dtype=float32)
         """
-        from ._products import start
-
-        return start(self, alpha, a, b, beta, c, **options)
+        job: _core.Job = operations["start"](self, alpha, a, b, beta, c, **options)
+        return job
 
     def convolve(self, x: Any, w: Any, bias: Any = None, **options: Any) -> Any:
         """glgemm.convolve() on this engine."""
-        from ._convolve import convolve
-
-        return convolve(x, w, bias, engine=self, **options)
+        return operations["convolve"](x, w, bias, engine=self, **options)
 
     def start_convolve(self, x: Any, w: Any, bias: Any = None, **options: Any) -> _core.Job:
         """A convolution with convolve()'s arguments as a Job, as start() makes one of a product; `out` is an Array, or None.
@@ -296,15 +290,12 @@ class Engine(OfThisProcess):
         array([[4., 4.],
                [4., 4.]], dtype=float32)
         """
-        from ._convolve import start_convolve
-
-        return start_convolve(self, x, w, bias, **options)
+        job: _core.Job = operations["start_convolve"](self, x, w, bias, **options)
+        return job
 
     def stream(self, a: Any, b: Any, **options: Any) -> Any:
         """glgemm.stream() on this engine."""
-        from ._stream import stream
-
-        return stream(a, b, engine=self, **options)
+        return operations["stream"](a, b, engine=self, **options)
 
     def _fits(self, size: int) -> bool:
         """Whether so many bytes fit the device beside what is there."""
@@ -325,45 +316,6 @@ def _name_of(who: str, buffer: Any) -> int:
     if not 0 < name < 1 << 32:
         raise ValueError(f"{who}: {name} is not the name of a buffer")
     return name
-
-
-def _quantized(
-    codes: Any,
-    format: str | None = None,
-    shape: Sequence[int] | None = None,
-    scales: Any = None,
-    zeros: Any = None,
-    group: int = 128,
-    bits: int = 4,
-) -> Quantized:
-    return made_of(codes, format, shape, scales, zeros, group, bits)
-
-
-def as_numpy(x: Any) -> npt.NDArray[Any]:
-    """`x` as a NumPy array, without a copy where that can be."""
-    refuse_mask(x)
-    if isinstance(x, (str, os.PathLike)):
-        raise TypeError(f"glgemm: an operand is {x!r}: a file is opened by numpy.load(path, mmap_mode='r')")
-    array = np.from_dlpack(x) if hasattr(x, "__dlpack__") and not hasattr(x, "__array__") else np.asarray(x)
-    if array.ndim == 0 and array.dtype.kind in "OSUMm":  # what NumPy makes of None, and of any object that it does not know
-        raise TypeError(f"glgemm: an operand is {x!r}, which is no array of numbers")
-    return array
-
-
-def refuse_mask(x: Any) -> None:
-    """Raises TypeError for a masked array."""
-    if isinstance(x, np.ma.MaskedArray):
-        raise TypeError("glgemm: an operand is a masked array, whose mask would be lost: x.filled(0) or x.data say what is meant")
-
-
-def native(x: npt.NDArray[Any], dtype: npt.DTypeLike = None) -> npt.NDArray[Any]:
-    """`x` in that type, or in its own, in this machine's byte order; without a copy where that can be."""
-    return x.astype(native_type(dtype) or x.dtype.newbyteorder("="), copy=False)
-
-
-def native_type(dtype: npt.DTypeLike) -> np.dtype[Any] | None:
-    """That type in this machine's byte order, or None."""
-    return None if dtype is None else np.dtype(dtype).newbyteorder("=")
 
 
 _default: Engine | None = None

@@ -8,13 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._engine import Engine, as_numpy, default_engine, native, native_type, refuse_mask
+from ._arrays import as_numpy, native, native_type, operation, refuse_mask
+from ._engine import Engine, default_engine
 from ._weights import Quantized
 
 _Host = npt.NDArray[Any]
 Precision = Literal["fast", "standard", "extended", "reproducible"]
 
 
+@operation
 def matmul(
     a: Any,
     b: Any,
@@ -78,6 +80,7 @@ def matmul(
     return plan.result()
 
 
+@operation
 def gemm(
     alpha: complex,
     a: Any,
@@ -139,6 +142,7 @@ def gemm(
     return c
 
 
+@operation
 def start(
     engine: Engine,
     alpha: complex,

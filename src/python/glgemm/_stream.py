@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._engine import Engine, OfThisProcess, as_numpy, default_engine, native_type
+from ._arrays import as_numpy, native_type, operation
+from ._engine import Engine, OfThisProcess, default_engine
 from ._products import Gemm, Precision, _Host, check_out, need_c, overlapping, types_of_c
 from ._weights import Quantized
 
@@ -160,6 +161,7 @@ def _shape_of(x: Quantized) -> npt.NDArray[np.float32]:
     return np.broadcast_to(np.float32(0), x.shape)
 
 
+@operation
 def stream(
     a: Any,
     b: Any,

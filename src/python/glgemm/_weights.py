@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
+from ._arrays import as_numpy, operations
 
 _Bytes = npt.NDArray[np.uint8]
 
@@ -45,7 +46,7 @@ class Quantized:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the numbers that the codes stand for: float32."""
+        """The type of the numbers that the codes stand for: float32."""
         return np.dtype(np.float32)
 
     @property
@@ -79,14 +80,10 @@ class Quantized:
         return self.numpy().astype(dtype or np.float32, copy=False)
 
     def __matmul__(self, other: Any) -> Any:
-        from ._products import matmul
-
-        return matmul(self, other)
+        return operations["matmul"](self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
-        from ._products import matmul
-
-        return matmul(other, self)
+        return operations["matmul"](other, self)
 
     def __eq__(self, other: object) -> NoReturn:
         raise TypeError("a Quantized is not compared: x.numpy() == y compares its numbers, and x.codes its codes")
@@ -113,12 +110,12 @@ class Quantized:
 def quantize(x: Any, format: str) -> Quantized:
     """Rounds numbers to codes: `x` is float32, or converted to it, and its last dimension is along k.
 
-    format   'q8_0', 'q4_0', 'q4_1', 'q5_0', 'q5_1' and 'mxfp4' as ggml's reference quantisers do, to the bit;
+    format   a format in blocks of docs/weights.md, such as 'q4_0', as ggml's reference quantisers do, to the bit;
              'nbits:bits=4,group=128' or 'nbits:bits=8,group=32,zeros=1', with 'scales=f16' for narrower scales, as onnxruntime's;
              'per_row' and 'per_tensor', with 'codes=f8e4m3' for 8-bit floats in place of int8, as ONNX's QuantizeLinear
 
-    Raises ValueError for a number that is infinite or NaN, a scale that its type does not hold, and q4_k, q5_k and q6_k, which
-    are made by other programs.
+    Raises ValueError for a number that is infinite or NaN, a scale that its type does not hold, and a format that has no quantiser
+    here, such as 'q4_k'.
 
     >>> import numpy as np
     >>> import glgemm
@@ -130,8 +127,6 @@ def quantize(x: Any, format: str) -> Quantized:
     >>> np.ones((1, 32), np.float32) @ w.T
     array([[127., 127.]], dtype=float32)
     """
-    from ._engine import as_numpy
-
     return Quantized(*_core.quantize(as_numpy(x), format))
 
 
@@ -220,7 +215,15 @@ _SCALES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}
 _CODES = {"int8": "i8", "uint8": "u8", "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2"}
 
 
-def made_of(codes: Any, format: str | None, shape: Sequence[int] | None, scales: Any, zeros: Any, group: int, bits: int) -> Quantized:
+def made_of(
+    codes: Any,
+    format: str | None = None,
+    shape: Sequence[int] | None = None,
+    scales: Any = None,
+    zeros: Any = None,
+    group: int = 128,
+    bits: int = 4,
+) -> Quantized:
     """What Engine.quantized() was given, as a Quantized."""
     own = np.asarray(codes) if hasattr(codes, "dtype") else np.frombuffer(codes, np.uint8)
     factors = None if scales is None else np.asarray(scales)
