@@ -78,14 +78,14 @@ struct WrongDecoding {
 };
 std::vector<WrongDecoding> wrong_decodings(const Quantization& its) {
   // The last code of a block is another, or the last of a few that are read together.
-  const std::string one = "float dequantize(int index) {", chunk = "QUAD_OF(chunks[i], q)",
-                    four = "vec4 vector_of_codes(CodesRead codes, int index) {";
+  const std::string one = "float dequantize(int index) {", chunk = "quad_of(chunks[i], q)",
+                    four = "vec4 vector_of_codes(uvec3 codes, int index) {";
   const std::int64_t last = std::max<std::int64_t>(2, block_codes(its)) - 1;
   const std::string wrong_one = fmt::format("{0}\n if ((index & {1}) == {1}) index ^= 1;\n", one, last);
   std::vector<WrongDecoding> result{{by_elements, one, wrong_one}, {packed, one, wrong_one}};
-  if (info(its.format).chunks != 0) result.push_back({by_chunks, chunk, "QUAD_OF(chunks[i], (q == QUADS - 1 ? q - 2 : q))"});
+  if (info(its.format).chunks != 0) result.push_back({by_chunks, chunk, "quad_of(chunks[i], q == QUADS - 1 ? q - 2 : q)"});
   if (info(its.format).quads != 0)
-    result.push_back({by_fours, four, four + "\n if ((index & 28) == 28) codes.words ^= uvec2(0x11111111u);\n"});
+    result.push_back({by_fours, four, four + "\n if ((index & 28) == 28) codes.xy ^= uvec2(0x11111111u);\n"});
   // The scale is the previous block's.
   if (!scales_lie_apart(its)) {
     const std::string scale = its.format == QuantizedFormat::q6_k ? "block + 208)" : "block)";

@@ -161,7 +161,7 @@ TEST_CASE("self-check: doubles of which the lower words are lost, in a sum or on
     const Problem problem{.m = 9, .n = 6, .k = 5, .a = {.format = {type}}, .b = {.format = {type}}, .c = {.format = {type}}};
     const Fault faults[] = {
         {"finish(z, row, column, sum)", "finish(z, row, column, " + sum + ")"},
-        {"Packed[to] = VECTOR_OF(LOAD_OR_ZERO);", "dvec2 v = VECTOR_OF(LOAD_OR_ZERO); Packed[to] = " + uppers("v") + ";"}};
+        {"Packed[to] = vector_of(x);", "dvec2 v = vector_of(x); Packed[to] = " + uppers("v") + ";"}};
     const char* const kernels[] = {"naive", "register:tile_m=4,tile_n=4,step_k=2,panels=1"};
     const char* const families[] = {"naive", "pack"};
     for (std::size_t i = 0; i < std::size(faults); ++i) {
@@ -193,9 +193,9 @@ TEST_CASE("self-check: a driver whose subgroups are smaller than a kernel takes 
 TEST_CASE("self-check: what is read 16 bytes at a time is checked as A and B lie, from buffers and from images") {
   const bool has_images = test::engine().limits().image_buffer_bytes > 0;
   // All that is read along k is kept in one place.
-  for (const std::string from : {"KEEP_ELEMENTS(As, VALUE_A(t), ", "KEEP_ELEMENTS(Bs, VALUE_B(t), "})
+  for (const std::string from : {"As[at + in_shared(side_a, e)]", "Bs[at + in_shared(side_b, e)]"})
     for (const bool splits : {false, true}) {
-      Engine engine = broken(of_family("blocked"), {from, from + "0 * "});
+      Engine engine = broken(of_family("blocked"), {from, from.substr(0, 3) + "0 * " + from.substr(3)});
       PlanOptions options = test::with_kernel("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2");
       options.experimental.edit().limits = engine.limits();
       options.experimental.edit().limits->splits_storage_loads = splits;
