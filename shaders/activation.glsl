@@ -1,6 +1,11 @@
 // The activations of the epilogue: act in C = act(alpha op(A) op(B) + beta C + D + bias).
+//
+// EPILOGUE  1 if D, a bias or an activation may apply
+#ifndef EPILOGUE
+#define EPILOGUE 0
+#endif
 
-#if EPILOGUE && WRITES_C
+#if EPILOGUE && !PARTS
 layout(location = 12) uniform int activation;
 
 #if SUM == F32 || SUM == F64

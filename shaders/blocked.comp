@@ -91,11 +91,16 @@
 #error "blocked: TURN must be 0 or 1"
 #endif
 
-#define READS_B_WIDE
+#define A_READS (PANELS == 0) * (1 + (WIDE > 0))
+#define B_READS A_READS
+#define B_IMAGE (WIDE == 2)
 #include "gemm.glsl"
 
 #if WIDE && (PANELS || IS_COMPLEX)
 #error "blocked: with WIDE elements are read as they lie, and no complex ones"
+#endif
+#if WIDE == 2 && (QUANTIZED > 0 || WORD_SHIFT_A > 0 || WORD_SHIFT_B > 0)
+#error "blocked: with WIDE 2 A and B are images of 16 bytes, and what they hold is summed as it is"
 #endif
 #if BM * BK > 16 * PER_VECTOR * WORKGROUP || BN * BK > 16 * PER_VECTOR * WORKGROUP
 #error "blocked: BM * BK and BN * BK must be at most 16 vectors for each invocation"
@@ -104,98 +109,222 @@
 #error "blocked: TM * TN must be at most 64 vectors"
 #endif
 
-#define ROWS TM
-#define VECTORS (TN / PER_VECTOR)
-#define STEPS STEP_K
-#include "unroll.glsl"
-
-// The places of a step that an invocation brings, and the vectors that it loads for them: as many for each place if it turns them. A small
-// step may have fewer places than the workgroup invocations. FOR_LOADS_A(M) is M(0) ... for the vectors of A; the same for B.
-#if WIDE && A_ALONG_K && TURN
-#define TURNS_A 1
-#define TO_A_PLACE PER_VECTOR
-#else
-#define TURNS_A 0
-#define TO_A_PLACE 1
-#endif
-#if WIDE && B_ALONG_K && TURN
-#define TURNS_B 1
-#define TO_B_PLACE PER_VECTOR
-#else
-#define TURNS_B 0
-#define TO_B_PLACE 1
-#endif
-#define PLACES_A (BM * BK / PER_VECTOR / TO_A_PLACE)
-#define PLACES_B (BN * BK / PER_VECTOR / TO_B_PLACE)
-#define LOADS_A ((PLACES_A + WORKGROUP - 1) / WORKGROUP * TO_A_PLACE)
-#define LOADS_B ((PLACES_B + WORKGROUP - 1) / WORKGROUP * TO_B_PLACE)
-#if LOADS_A <= 1
-#define FOR_LOADS_A(M) ROWS_1(M)
-#elif LOADS_A == 2
-#define FOR_LOADS_A(M) ROWS_2(M)
-#elif LOADS_A == 4
-#define FOR_LOADS_A(M) ROWS_4(M)
-#elif LOADS_A == 8
-#define FOR_LOADS_A(M) ROWS_8(M)
-#else
-#define FOR_LOADS_A(M) ROWS_16(M)
-#endif
-#if LOADS_B <= 1
-#define FOR_LOADS_B(M) ROWS_1(M)
-#elif LOADS_B == 2
-#define FOR_LOADS_B(M) ROWS_2(M)
-#elif LOADS_B == 4
-#define FOR_LOADS_B(M) ROWS_4(M)
-#elif LOADS_B == 8
-#define FOR_LOADS_B(M) ROWS_8(M)
-#else
-#define FOR_LOADS_B(M) ROWS_16(M)
-#endif
-
 layout(local_size_x = WORKGROUP) in;
 
-const int lanes_m = BM / TM, lanes_n = BN / TN;                      // the invocations over the rows and the columns
-const int square = min(lanes_m, lanes_n);
-const int vectors_a = BM / PER_VECTOR, vectors_b = BN / PER_VECTOR;      // of one p
-const int pitch_a = vectors_a + PAD, pitch_b = vectors_b + PAD;        // from p to p + 1 in shared memory
+#define TURNS_A (WIDE > 0 && A_ALONG_K != 0 && TURN != 0)
+#define TURNS_B (WIDE > 0 && B_ALONG_K != 0 && TURN != 0)
+// What differs between A and B: whether neighbours along k are neighbours in memory; the loads that make a square which is turned, else 1;
+// and the vectors of one p in the block.
+struct Side {
+  bool along_k;
+  int square, vectors;
+};
+const Side side_a = Side(A_ALONG_K != 0 && PANELS == 0 && INDEXED_A == 0, TURNS_A ? PER_VECTOR : 1, BM / PER_VECTOR);
+const Side side_b = Side(B_ALONG_K != 0 && PANELS == 0 && INDEXED_B == 0, TURNS_B ? PER_VECTOR : 1, BN / PER_VECTOR);
+
+// The vector of shared memory at which p begins: its vectors follow. It is additive, too.
+int in_shared(Side its, int p) { return p * (its.vectors + PAD); }
+
+// ---- Where from. In each step of k an invocation brings the places lane, lane + WORKGROUP, ... of the block. A place is one load, or a
+// square of loads. A small block may have fewer places than the workgroup has invocations.
+
+#if WIDE
+#define LOADED_A RAW_A  // as it is read
+#define LOADED_B RAW_B
+const int span = PER_VECTOR;  // the elements of a load that are neighbours in memory
+#else
+#define LOADED_A VECTOR
+#define LOADED_B VECTOR
+const int span = 1;
+#endif
+const int places_a = BM * BK / PER_VECTOR / side_a.square, loads_a = (places_a + WORKGROUP - 1) / WORKGROUP * side_a.square;
+const int places_b = BN * BK / PER_VECTOR / side_b.square, loads_b = (places_b + WORKGROUP - 1) / WORKGROUP * side_b.square;
+
+// Of place `number`: its p, counted from the step's beginning (x), and its row or column in the block (y). Of eight neighbours that are
+// turned four lie below each other, so that their stores meet no bank of shared memory twice (with PAD).
+// It is additive, since all sizes are powers of two: place(x + y) is place(x) + place(y).
+ivec2 place(Side its, int number) {
+  if (its.square > 1) return ivec2((number & 1) + number / 8 % (BK / span / 2) * 2, number / 2 % 4 + number / (4 * BK / span) * 4) * span;
+  return its.along_k ? ivec2(number % (BK / span) * span, number / (BK / span)) : ivec2(number / its.vectors, number % its.vectors * span);
+}
+// Load t of an invocation, counted from its first one's place.
+ivec2 load_at(Side its, int t) { return place(its, t / its.square * WORKGROUP) + ivec2(0, t % its.square); }
+
+// Where load 0 goes in shared memory: an element, without WIDE a vector. One after the other except for PAD, where they come so.
+int first_to(Side its, int lane) {
+  ivec2 at = place(its, lane);
+  return span == 1 && !its.along_k ? lane + at.x * PAD : in_shared(its, at.x) * span + at.y;
+}
+
+struct Source {
+  int p, to;               // the first load's place in the step, and in shared memory: an element, without WIDE a vector
+  int from;                // where it comes from: an element; of an indexed operand a p, of panels a vector
+  uint last;               // the last one that may be read: unsigned, since a sum may be more than an int holds
+  int lines[PER_VECTOR];   // of an indexed operand: where the rows (columns) of a load's elements begin, the same of all loads
+};
+
+// The source of A's block for the step that begins with p = begin. stride_a(): how far elements (of panels: vectors) lie apart along and across k.
+Source source_of_a(int z, int row, int lane, int begin, int end) {
+  Source its;
+  ivec2 at = place(side_a, lane);
+  its.p = at.x;
+  its.to = first_to(side_a, lane);
+  at += ivec2(begin, row);
+#if PANELS
+  its.from = panels_at.x + z * panels_at.z + (row / BM * size.z + begin) * side_a.vectors + lane;
+  its.last = uint(its.from + (end - begin - BK) * side_a.vectors);
+#elif INDEXED_A
+  its.from = at.x;
+  its.last = uint(end - 1);
+  for (int e = 0; e < PER_VECTOR; ++e) its.lines[e] = a_row(z, min(at.y + e * side_a.vectors, size.x - 1));
+#else
+  its.from = a_row(z, at.y) + column_of_a(at.x);
+  its.last = uint(a_row(z, size.x - 1) + column_of_a(end - 1));
+#endif
+  return its;
+}
+Source source_of_b(int z, int column, int lane, int begin, int end) {
+  Source its;
+  ivec2 at = place(side_b, lane);
+  its.p = at.x;
+  its.to = first_to(side_b, lane);
+  at += ivec2(begin, column);
+#if PANELS
+  its.from = panels_at.y + z * panels_at.w + (column / BN * size.z + begin) * side_b.vectors + lane;
+  its.last = uint(its.from + (end - begin - BK) * side_b.vectors);
+#elif INDEXED_B
+  its.from = at.x;
+  its.last = uint(end - 1);
+  for (int e = 0; e < PER_VECTOR; ++e) its.lines[e] = b_column(z, min(at.y + e * side_b.vectors, size.y - 1));
+#else
+  its.from = b_column(z, at.y) + row_of_b(at.x);
+  its.last = uint(b_column(z, size.y - 1) + row_of_b(end - 1));
+#endif
+  return its;
+}
+#if PANELS
+ivec2 stride_a() { return ivec2(side_a.vectors, 1); }
+ivec2 stride_b() { return ivec2(side_b.vectors, 1); }
+#else
+ivec2 stride_a() { return INDEXED_A != 0 ? ivec2(1, 0) : ivec2(a_at.z, a_at.y); }
+ivec2 stride_b() { return INDEXED_B != 0 ? ivec2(1, 0) : ivec2(b_at.y, b_at.z); }
+#endif
+int from_of(Source its, ivec2 load, ivec2 stride) { return its.from + load.y * stride.y + load.x * stride.x; }
+
+LOADED_A load_of_a(Source its, int t) {
+  int from = from_of(its, load_at(side_a, t), stride_a());
+#if PANELS
+  return panel(min(its.from, int(its.last)) + t * WORKGROUP);
+#elif WIDE
+  return raw_a(int(min(uint(from), its.last) / uint(PER_VECTOR)));
+#else
+  ACC x[PER_VECTOR];
+#if INDEXED_A
+  int at = column_of_a(min(from, int(its.last)));
+  for (int e = 0; e < PER_VECTOR; ++e) x[e] = load_a(its.lines[e] + at);
+#else
+  for (int e = 0; e < PER_VECTOR; ++e) x[e] = load_a(int(min(uint(from + e * side_a.vectors * a_at.y), its.last)));
+#endif
+  return vector_of(x);
+#endif
+}
+LOADED_B load_of_b(Source its, int t) {
+  int from = from_of(its, load_at(side_b, t), stride_b());
+#if PANELS
+  return panel(min(its.from, int(its.last)) + t * WORKGROUP);
+#elif WIDE
+  return raw_b(int(min(uint(from), its.last) / uint(PER_VECTOR)));
+#else
+  ACC x[PER_VECTOR];
+#if INDEXED_B
+  int at = row_of_b(min(from, int(its.last)));
+  for (int e = 0; e < PER_VECTOR; ++e) x[e] = load_b(its.lines[e] + at);
+#else
+  for (int e = 0; e < PER_VECTOR; ++e) x[e] = load_b(int(min(uint(from + e * side_b.vectors * b_at.z), its.last)));
+#endif
+  return vector_of(x);
+#endif
+}
+
+// ---- Shared memory: BK rows of vectors for each operand, one or two blocks. Elements that are stored one
+// by one go to arrays, since an invocation chooses which of a vector's they are. Most compilers make one load of a vector's.
+
+const int shared_a = (1 + DOUBLE_BUFFER) * BK * (side_a.vectors + PAD), shared_b = (1 + DOUBLE_BUFFER) * BK * (side_b.vectors + PAD);
+#if WIDE && A_ALONG_K && !TURN
+#define SPLIT_A 1
+shared ACC As[shared_a][PER_VECTOR];
+VECTOR vector_of_as(int at) { return vector_of(As[at]); }
+#else
+#define SPLIT_A 0
+shared VECTOR As[shared_a];
+VECTOR vector_of_as(int at) { return As[at]; }
+#endif
+#if WIDE && B_ALONG_K && !TURN
+#define SPLIT_B 1
+shared ACC Bs[shared_b][PER_VECTOR];
+VECTOR vector_of_bs(int at) { return vector_of(Bs[at]); }
+#else
+#define SPLIT_B 0
+shared VECTOR Bs[shared_b];
+VECTOR vector_of_bs(int at) { return Bs[at]; }
+#endif
+
+#if WIDE
+#define VALUE_A(loaded, at) vector_a(loaded, at)
+#define VALUE_B(loaded, at) vector_b(loaded, at)
+#else
+#define VALUE_A(loaded, at) loaded
+#define VALUE_B(loaded, at) loaded
+#endif
+// The vector across k of element e of each of these, which lie along k.
+VECTOR turned(VECTOR square[PER_VECTOR], int e) {
+  ACC x[PER_VECTOR];
+  for (int i = 0; i < PER_VECTOR; ++i) x[i] = elements_of(square[i])[e];
+  return vector_of(x);
+}
+
+// Stores what an invocation has loaded. `moved`: how far its.from has moved on since.
+void keep_a(LOADED_A loaded[loads_a], Source its, int moved, int phase) {
+  for (int t = 0; t < loads_a; t += side_a.square) {
+    ivec2 load = load_at(side_a, t);
+    uint to = uint((phase * in_shared(side_a, BK) + in_shared(side_a, load.x)) * span + its.to + load.y);
+    int at = int(to / uint(span));
+#if TURNS_A
+    VECTOR square[PER_VECTOR];
+    for (int i = 0; i < PER_VECTOR; ++i) square[i] = VALUE_A(loaded[t + i], from_of(its, load_at(side_a, t + i), stride_a()) - moved);
+    for (int e = 0; e < PER_VECTOR; ++e) As[at + in_shared(side_a, e)] = turned(square, e);
+#elif SPLIT_A
+    ACC x[PER_VECTOR] = elements_of(VALUE_A(loaded[t], from_of(its, load, stride_a()) - moved));
+    for (int e = 0; e < PER_VECTOR; ++e) As[at + in_shared(side_a, e)][to % uint(span)] = x[e];
+#else
+    As[at] = VALUE_A(loaded[t], from_of(its, load, stride_a()) - moved);
+#endif
+  }
+}
+void keep_b(LOADED_B loaded[loads_b], Source its, int moved, int phase) {
+  for (int t = 0; t < loads_b; t += side_b.square) {
+    ivec2 load = load_at(side_b, t);
+    uint to = uint((phase * in_shared(side_b, BK) + in_shared(side_b, load.x)) * span + its.to + load.y);
+    int at = int(to / uint(span));
+#if TURNS_B
+    VECTOR square[PER_VECTOR];
+    for (int i = 0; i < PER_VECTOR; ++i) square[i] = VALUE_B(loaded[t + i], from_of(its, load_at(side_b, t + i), stride_b()) - moved);
+    for (int e = 0; e < PER_VECTOR; ++e) Bs[at + in_shared(side_b, e)] = turned(square, e);
+#elif SPLIT_B
+    ACC x[PER_VECTOR] = elements_of(VALUE_B(loaded[t], from_of(its, load, stride_b()) - moved));
+    for (int e = 0; e < PER_VECTOR; ++e) Bs[at + in_shared(side_b, e)][to % uint(span)] = x[e];
+#else
+    Bs[at] = VALUE_B(loaded[t], from_of(its, load, stride_b()) - moved);
+#endif
+  }
+}
+
+// ---- Who computes what
+
+const int lanes_m = BM / TM, lanes_n = BN / TN;  // the invocations over the rows and the columns
+const int tile_vectors = TN / PER_VECTOR;
+
 const int strip = 8;
-
-// Elements that are stored one by one (TURN 0) go to arrays, since it depends on the invocation which of a vector's elements
-// they are. Most compilers make one load of a vector's.
-#if PER_VECTOR == 4
-#define VECTOR_OF_ELEMENTS(s, at) VECTOR(s[at][0], s[at][1], s[at][2], s[at][3])
-#else
-#define VECTOR_OF_ELEMENTS(s, at) VECTOR(s[at][0], s[at][1])
-#endif
-#if WIDE && A_ALONG_K && !TURNS_A
-shared ACC As[(1 + DOUBLE_BUFFER) * BK * pitch_a][PER_VECTOR];
-#define VECTOR_OF_A(at) VECTOR_OF_ELEMENTS(As, at)
-#else
-shared VECTOR As[(1 + DOUBLE_BUFFER) * BK * pitch_a];
-#define VECTOR_OF_A(at) As[at]
-#endif
-#if WIDE && B_ALONG_K && !TURNS_B
-shared ACC Bs[(1 + DOUBLE_BUFFER) * BK * pitch_b][PER_VECTOR];
-#define VECTOR_OF_B(at) VECTOR_OF_ELEMENTS(Bs, at)
-#else
-shared VECTOR Bs[(1 + DOUBLE_BUFFER) * BK * pitch_b];
-#define VECTOR_OF_B(at) Bs[at]
-#endif
-
-// How a step comes into shared memory. There are three ways, a file each; the last two share what they know of places. They define
-//   Loads               where an invocation's loads of an operand come from, `from` being the first, and where they go
-//   loads_of_a(...)     those of A's block for the first step, from p = begin on; loads_of_b(...): the same of B
-//   STEP_A, STEP_B      how far `from` is from p to p + 1
-//   NEXT_A, NEXT_B      what a load gets, ZERO_NEXT_A and ZERO_NEXT_B: zeros in its place; next_a[t] and next_b[t] hold load t until all have
-//                       read the step before
-//   LOAD_A(t), LOAD_B(t)      loads it
-//   KEEP_A(t), KEEP_B(t)      stores it in half `phase` of shared memory, once `from` has moved on by `taken` steps of k
-//   BEYOND_A(t), BEYOND_B(t)  makes zeros of it beyond the first step's end
-//   ELEMENT(vector, e, vectors) the row (column) of the block that element e of a vector in shared memory holds
-#include "blocked_panels.glsl"
-#include "blocked_wide.glsl"
-#include "blocked_elements.glsl"
-#include "blocked_places.glsl"
 
 // The first row and column of C that this workgroup computes. Workgroups that run at the same time share what they read of A and B if
 // together they cover a square rather than a row of blocks: they go down strips of a few blocks of rows, column by column.
@@ -218,115 +347,111 @@ int even_bits(int x) {
 // The place of an invocation in its workgroup, along m and n. Lanes follow Morton order, so that a subgroup of any size covers a
 // near-square. Pairs, and pairs of pairs, that read the same vector also let GPUs read 16 bytes for each invocation in half the passes.
 ivec2 place_of(int lane) {
-  int within = lane % (square * square), beyond = lane / (square * square) * square;
-  ivec2 place = ivec2(even_bits(within >> 1), even_bits(within));
-  return lanes_n > lanes_m ? place + ivec2(0, beyond) : place + ivec2(beyond, 0);
+  const int edge = min(lanes_m, lanes_n);
+  int within = lane % (edge * edge), beyond = lane / (edge * edge) * edge;
+  ivec2 at = ivec2(even_bits(within >> 1), even_bits(within));
+  return lanes_n > lanes_m ? at + ivec2(0, beyond) : at + ivec2(beyond, 0);
 }
 
-// The macros from here on are parts of main(), and use its variables.
-#define CLEAR(i, j) sum[i][j] = ZERO_VECTOR;
-#define CLEAR_ROW(i) FOR_VECTORS(CLEAR, i)
-
-#define MINE_A (PLACES_A >= WORKGROUP || lane < PLACES_A)
-#define MINE_B (PLACES_B >= WORKGROUP || lane < PLACES_B)
-#define LOAD_STEP                              \
-  if (MINE_A) { FOR_LOADS_A(LOAD_A) }          \
-  if (MINE_B) { FOR_LOADS_B(LOAD_B) }
-#define KEEP_STEP                              \
-  if (MINE_A) { FOR_LOADS_A(KEEP_A) }          \
-  if (MINE_B) { FOR_LOADS_B(KEEP_B) }          \
-  memoryBarrierShared();                       \
-  barrier();
-
-#define READ_A(i) if ((i) % PER_VECTOR == 0) a[(i) / PER_VECTOR] = VECTOR_OF_A(at_a + (i) / PER_VECTOR * lanes_m);
-#define READ_B(i, j) b[j] = VECTOR_OF_B(at_b + (j) * lanes_n);
-#define MULTIPLY(i, j) ADD_SCALED(sum[i][j], a[(i) / PER_VECTOR], (i) % PER_VECTOR, b[j]);
-#define MULTIPLY_ROW(i) FOR_VECTORS(MULTIPLY, i)
-#define MULTIPLY_STEP(i, j, s)                                         \
-  {                                                                    \
-    int at_a = read_a + (s) * pitch_a, at_b = read_b + (s) * pitch_b;  \
-    VECTOR a[TM / PER_VECTOR], b[VECTORS];                                \
-    FOR_ROWS(READ_A)                                                   \
-    FOR_VECTORS(READ_B, 0)                                              \
-    FOR_ROWS(MULTIPLY_ROW)                                             \
-  }
-
-#define ROW(i) (row + ELEMENT((i) / PER_VECTOR * lanes_m + lane_m, (i) % PER_VECTOR, vectors_a))
-#define COLUMN(j, e) (column + ELEMENT((j) * lanes_n + lane_n, e, vectors_b))
-#define STORE_ONE(i, j, e) finish_plain(layer, ROW(i), COLUMN(j, e), ELEMENT_OF_SUM(sum[i][j], e));
-#define STORE_VECTOR(i, j) FOR_ELEMENTS(STORE_ONE, i, j)
-#define STORE_ROW(i) FOR_VECTORS(STORE_VECTOR, i)
-#define ADVANCE(i, j) sum[(i)][j] = sum[((i) * VECTORS + j + 1) % (TM * VECTORS) / VECTORS][(j + 1) % VECTORS];
-#define ADVANCE_ROW(i) FOR_VECTORS(ADVANCE, i)
+// The row (column) of the block that element e of vector v holds. Vectors that are loaded element by element hold rows that lie as far apart
+// as the block has vectors: neighbours then load, and store in C, neighbouring elements.
+int in_block(Side its, int v, int e) { return PANELS + WIDE > 0 ? v * PER_VECTOR + e : v + e * its.vectors; }
 
 void main() {
-  int layer = z0 + int(gl_WorkGroupID.z), z = ITEM(layer);
+  int layer = z0 + int(gl_WorkGroupID.z), z = item_of(layer);
   int lane = int(gl_LocalInvocationID.x);
-  ivec2 block = block_of_workgroup(), place = place_of(lane);
-  int row = block.x, column = block.y, lane_m = place.x, lane_n = place.y;
+  ivec2 block = block_of_workgroup(), at = place_of(lane);
+  int row = block.x, column = block.y, lane_m = at.x, lane_n = at.y;
 
-  PRECISE RUNNING_VECTOR sum[TM][VECTORS];
-  FOR_ROWS(CLEAR_ROW)
+  PRECISE RUNNING_VECTOR sum[TM][tile_vectors];
+  for (int i = 0; i < TM; ++i)
+    for (int j = 0; j < tile_vectors; ++j) sum[i][j] = ZERO_VECTOR;
 
-  int begin = BEGIN_K(layer), end = END_K(layer);
-  // The first step takes what makes the others whole, so that nothing in the loop depends on where k ends.
-  int first = (end - begin - 1) % BK + 1;
-  Loads loads_a = loads_of_a(z, row, lane, begin, end), loads_b = loads_of_b(z, column, lane, begin, end);
-  NEXT_A next_a[LOADS_A];
-  NEXT_B next_b[LOADS_B];
-  int phase = 0, taken = first;
+  int begin = begin_k(layer), end = end_k(layer);
+  Source a_from = source_of_a(z, row, lane, begin, end), b_from = source_of_b(z, column, lane, begin, end);
+  LOADED_A next_a[loads_a];
+  LOADED_B next_b[loads_b];
+#define LOAD_STEP                                                                                                        \
+  if (places_a >= WORKGROUP || lane < places_a) for (int t = 0; t < loads_a; ++t) next_a[t] = load_of_a(a_from, t);      \
+  if (places_b >= WORKGROUP || lane < places_b) for (int t = 0; t < loads_b; ++t) next_b[t] = load_of_b(b_from, t);
+#define KEEP_STEP(taken)                                                                                                 \
+  if (places_a >= WORKGROUP || lane < places_a) keep_a(next_a, a_from, (taken) * stride_a().x, phase);                    \
+  if (places_b >= WORKGROUP || lane < places_b) keep_b(next_b, b_from, (taken) * stride_b().x, phase);                    \
+  memoryBarrierShared();                                                                                                 \
+  barrier();
+
+  // The first step handles the remainder of k, so that every later one is a full BK: nothing in the loop depends on where k ends. Panels
+  // end with whole steps.
+  int first = (end - begin - 1) % BK + 1, phase = 0;
   if (begin < end) {
     LOAD_STEP
-    FOR_LOADS_A(BEYOND_A)
-    FOR_LOADS_B(BEYOND_B)
-    loads_a.from += first * STEP_A;
-    loads_b.from += first * STEP_B;
-    KEEP_STEP
+#if !PANELS
+    // Beyond an edge of C any element will do: such sums are not stored. Products beyond the end of k are made zeros.
+    for (int t = 0; t < loads_a; ++t) if (a_from.p + load_at(side_a, t).x >= first) next_a[t] = LOADED_A(0);
+    for (int t = 0; t < loads_b; ++t) if (b_from.p + load_at(side_b, t).x >= first) next_b[t] = LOADED_B(0);
+#endif
+    a_from.from += first * stride_a().x;
+    b_from.from += first * stride_b().x;
+    KEEP_STEP(first)
   }
-  taken = BK;
   // Compilers cannot see that this is BK / STEP_K. They would write all turns out, and some of them move the loads behind the products then.
   int turns = max(BK / STEP_K, -size.z);
   for (int p = begin; p < end; p += BK) {
     // The loads come before the products and are waited for after them, so nothing between may depend on a condition. Nobody uses the
     // loads of the last turn.
     LOAD_STEP
-    loads_a.from += BK * STEP_A;
-    loads_b.from += BK * STEP_B;
-    int read_a = phase * (BK * pitch_a) + lane_m, read_b = phase * (BK * pitch_b) + lane_n;
-#if STEP_K == BK
-    FOR_STEPS(MULTIPLY_STEP, 0, 0)
-#else
-    for (int turn = 0; turn < turns; ++turn) {
-      FOR_STEPS(MULTIPLY_STEP, 0, 0)
-      read_a += STEP_K * pitch_a;
-      read_b += STEP_K * pitch_b;
-    }
+    a_from.from += BK * stride_a().x;
+    b_from.from += BK * stride_b().x;
+    int at_a = phase * in_shared(side_a, BK) + lane_m, at_b = phase * in_shared(side_b, BK) + lane_n;
+#if STEP_K < BK
+    for (int turn = 0; turn < turns; ++turn, at_a += in_shared(side_a, STEP_K), at_b += in_shared(side_b, STEP_K))
 #endif
+    {
+      // Fragments, an array of them for each s: Mesa's compilers write a loop out where its variable is an array's index, and would keep
+      // this one otherwise, since it is long.
+      ACC a[STEP_K][TM / PER_VECTOR][PER_VECTOR];
+      VECTOR b[STEP_K][tile_vectors];
+      for (int s = 0; s < STEP_K; ++s) {
+        for (int i = 0; i < TM / PER_VECTOR; ++i) a[s][i] = elements_of(vector_of_as(at_a + in_shared(side_a, s) + i * lanes_m));
+        for (int j = 0; j < tile_vectors; ++j) b[s][j] = vector_of_bs(at_b + in_shared(side_b, s) + j * lanes_n);
+        for (int i = 0; i < TM; ++i)
+          for (int j = 0; j < tile_vectors; ++j) ADD_SCALED(sum[i][j], a[s][i / PER_VECTOR][i % PER_VECTOR], b[s][j]);
+      }
+    }
 #if DOUBLE_BUFFER
     phase = 1 - phase;  // all have read what was here two steps ago: they came to the last barrier since
 #else
     barrier();  // all have read
 #endif
-    KEEP_STEP
+    KEEP_STEP(BK)
   }
 
 #if HAS_PLAIN
   // The usual end of a block that lies inside C, straight from the registers. Some compilers take 10 s for finish() written out for each
   // element, and 2 s for a condition for each element.
   if (row + BM <= size.x && column + BN <= size.y && is_plain(z)) {
-    FOR_ROWS(STORE_ROW)
+    for (int i = 0; i < TM; ++i)
+      for (int j = 0; j < tile_vectors; ++j) {
+        RUNNING x[PER_VECTOR] = elements_of(sum[i][j]);
+        for (int e = 0; e < PER_VECTOR; ++e)
+          finish_plain(layer, row + in_block(side_a, i / PER_VECTOR * lanes_m + lane_m, i % PER_VECTOR),
+                       column + in_block(side_b, j * lanes_n + lane_n, e), x[e]);
+      }
     return;
   }
 #endif
   // The sums pass by one place, so that finish() is compiled once and no register is indexed at run time: that would take all of them to
   // memory, in the loop above too.
   int elements = max(PER_VECTOR, -size.z);  // compilers cannot see that this is PER_VECTOR: they would compile finish() as often
-  for (int q = 0; q < TM * VECTORS; ++q) {
+  for (int q = 0; q < TM * tile_vectors; ++q) {
     RUNNING_VECTOR vector = sum[0][0];
-    FOR_ROWS(ADVANCE_ROW)
-    int r = ROW(q / VECTORS);
+    for (int i = 0; i < TM; ++i)
+      for (int j = 0; j < tile_vectors; ++j)
+        sum[i][j] = j + 1 < tile_vectors ? sum[i][min(j + 1, tile_vectors - 1)] : sum[min(i + 1, TM - 1)][0];
+    int i = q / tile_vectors, j = q % tile_vectors;
+    int r = row + in_block(side_a, i / PER_VECTOR * lanes_m + lane_m, i % PER_VECTOR);
     for (int e = 0; e < elements; ++e) {
-      int c = COLUMN(q % VECTORS, e);
+      int c = column + in_block(side_b, j * lanes_n + lane_n, e);
       if (r < size.x && c < size.y) finish(layer, r, c, element(vector, e));
     }
   }

@@ -3,8 +3,8 @@
 // border: copies a part of images into the workspace, with zeros where it reaches beyond them. A step before a convolution's products.
 //
 // A line is what lies together: of channels-last images a row of pixels with their channels, else a row of one channel. Lines make
-// planes, and planes make volumes: a volume is an image, or a channel of one. Elements are moved as bits. Each invocation writes VECTORS
-// times 16 bytes of a line; a line of the copy is made of such vectors.
+// planes, and planes make volumes: a volume is an image, or a channel of one. Elements are moved as bits. Each invocation writes 4
+// vectors of 16 bytes of a line; a line of the copy is made of such vectors.
 //
 // Grid      workgroups over the vectors of a line (x), the lines of a plane (y) and all planes (z), from y0 and z0 on
 // Buffers   0: the images, as words; 6: the copy
@@ -12,8 +12,7 @@
 //           an image has; a_at: the first element of the images, and the distances of lines, planes and volumes in elements; c_at: the
 //           same of the copy, in vectors; b_at: the element of a line and the line of a plane with which the copy begins, and how many
 //           the images have: element, elements, line, lines
-// Macros    WORKGROUP: a power of two up to 1024; BITS: those of an element, 8, 16 or 32, or of a word of a larger one; TYPE_A: U32; the
-//           other macros, buffers and uniforms: gemm.glsl. With WIDE lines of the images begin and end at multiples of 16 bytes, and an
+// Macros    WORKGROUP: a power of two up to 1024; BITS: those of an element, 8, 16 or 32, or of a word of a larger one. With WIDE lines of the images begin and end at multiples of 16 bytes, and an
 //           element is so much
 
 #ifndef WORKGROUP
@@ -28,30 +27,28 @@
 #if BITS != 8 && BITS != 16 && BITS != 32
 #error "border: BITS must be 8, 16 or 32"
 #endif
-#ifndef TYPE_A
-#define TYPE_A 5
-#endif
-#ifndef TYPE_B
-#define TYPE_B 5
-#endif
-#if TYPE_A != 5 || TYPE_B != 5
-#error "border: TYPE_A and TYPE_B must be U32"
-#endif
-#ifndef TYPE_C
-#define TYPE_C 5
-#endif
-#define VECTORS 4
 #define PER_WORD (32 / BITS)
-#define PACKS
 
-#include "gemm.glsl"
+#include "common.glsl"
 
 layout(local_size_x = WORKGROUP) in;
+layout(std430, binding = BINDING_PARTIAL) writeonly buffer BufferCopy { uvec4 Copy[]; };
+const int vectors = 4;
+
+#if WIDE == 2
+layout(rgba32ui, binding = 1) readonly uniform highp uimageBuffer A;
+uvec4 element_at(int at) { return imageLoad(A, at); }
+#elif WIDE
+layout(std430, binding = BINDING_A) readonly buffer BufferA { uvec4 A[]; };
+uvec4 element_at(int at) { return A[at]; }
+#else
+layout(std430, binding = BINDING_A) readonly buffer BufferA { uint A[]; };
+#endif
 
 #if WIDE
 uvec4 vector_of_copy(int from, int vector) {
   int place = vector + b_at.x;
-  return place < 0 || place >= b_at.y ? uvec4(0u) : VECTOR_A(from + place);
+  return place < 0 || place >= b_at.y ? uvec4(0u) : element_at(from + place);
 }
 #else
 uint element_at(int from, int place) {
@@ -73,7 +70,7 @@ uvec4 vector_of_copy(int from, int vector) {
 #endif
 
 void main() {
-  int first = int(gl_WorkGroupID.x) * WORKGROUP * VECTORS + int(gl_LocalInvocationID.x);
+  int first = int(gl_WorkGroupID.x) * WORKGROUP * vectors + int(gl_LocalInvocationID.x);
   if (first >= size.x) return;
   int z = z0 + int(gl_WorkGroupID.z), line = y0 + int(gl_WorkGroupID.y), volume = z / size.y, plane = z % size.y;
   int to = c_at.x + line * c_at.y + plane * c_at.z + volume * c_at.w;
@@ -81,9 +78,9 @@ void main() {
   plane += size.z;
   bool inside = line >= 0 && line < b_at.w && plane >= 0 && plane < size.w;
   int from = a_at.x + line * a_at.y + plane * a_at.z + volume * a_at.w;
-  for (int i = 0; i < VECTORS; ++i) {
+  for (int i = 0; i < vectors; ++i) {
     int vector = first + i * WORKGROUP;
     if (vector >= size.x) return;
-    Packed[to + vector] = inside ? vector_of_copy(from, vector) : uvec4(0u);
+    Copy[to + vector] = inside ? vector_of_copy(from, vector) : uvec4(0u);
   }
 }

@@ -16,7 +16,7 @@
 
 // Of blocks of 32 codes, a chunk is a block.
 #define CHUNK_IS_BLOCK (BLOCK_CODES == 32)
-#if CHUNK_IS_BLOCK && CODES_IN_VECTORS > 0 && BLOCK_BYTES % 2 == 0
+#if CHUNK_IS_BLOCK && CODES_AT_ONCE > 1 && BLOCK_BYTES % 2 == 0
 #define TURN_CHUNKS 4
 #else
 #define TURN_CHUNKS 1
@@ -74,7 +74,7 @@ struct Chunk {
   float others[GROUPS];  // offsets; without offsets, of NBITS zeros; of MXFP4 a second factor of the scale
 };
 
-#define WORDS_BIT (CODES_IN_VECTORS == 4 ? 4 : 2)
+#define WORDS_BIT (CODES_AT_ONCE == 4 ? 4 : 2)
 // That of the row whose first code has this index in the window.
 Row row_of_codes(int index) {
   Row row = Row(codes_at.x, 0, 0, 0.0);
@@ -93,7 +93,7 @@ Row row_of_codes(int index) {
 #if FORMAT == NBITS && ZEROS
   row.zero = bit_of_zero(index);
 #elif FORMAT == PER_ROW
-  row.scale = scale_at((index + codes_at.w) / ROW_LENGTH);
+  row.scale = scale_at((index + codes_at.w) / row_length());
 #elif FORMAT == PER_TENSOR
   row.scale = scale_at(0);
 #endif
@@ -111,7 +111,7 @@ bool has_chunks() {
 #if !SCALES_APART && BLOCK_BYTES % 4 != 0
   return true;
 #elif HAS_ELEMENTS
-  return ((codes_at.x | ROW_LENGTH) & 3) == 0;
+  return ((codes_at.x | row_length()) & 3) == 0;
 #else
   return (codes_at.x & 3) == 0;
 #endif
@@ -124,7 +124,7 @@ bool has_chunks() {
   {                                                                                      \
     uint all[(count) + 9], later[(count) + 1];                                           \
     for (int i = 0; i < (count) + 3; i += 4) {                                           \
-      uvec4 vector = VECTOR_A(((word) + i) >> 2);                                        \
+      uvec4 vector = codes_of(((word) + i) >> 2);                                        \
       all[i] = vector.x, all[i + 1] = vector.y, all[i + 2] = vector.z, all[i + 3] = vector.w; \
     }                                                                                    \
     for (int i = 0; i <= (count); ++i) later[i] = ((word) & 2) != 0 ? all[i + 2] : all[i]; \
@@ -133,17 +133,17 @@ bool has_chunks() {
 #else
 #define READ_WORDS(count, words, word) \
   uint words[count];                   \
-  for (int i = 0; i < (count); ++i) words[i] = WORD_OF_CODES((word) + i);
+  for (int i = 0; i < (count); ++i) words[i] = word_of_codes((word) + i);
 #endif
 
 #if !CHUNK_IS_BLOCK && FORMAT != Q6_K
 // The row's words from that one on, with WIDE from a multiple of 4.
 uvec4 words_from(Row row, int word) {
-#if CODES_IN_VECTORS == 4
-  return VECTOR_A(row.begin + (word >> 2));
+#if CODES_AT_ONCE == 4
+  return codes_of(row.begin + (word >> 2));
 #else
   word += row.begin;
-  return uvec4(A[word], A[word + 1], A[word + 2], A[word + 3]);
+  return uvec4(word_of_codes(word), word_of_codes(word + 1), word_of_codes(word + 2), word_of_codes(word + 3));
 #endif
 }
 #endif
@@ -160,16 +160,16 @@ Chunk load_chunk(Row row, int p, int number) {
   int at = row.begin + (p >> 5) * BLOCK_BYTES;
 #if TURN_CHUNKS > 1
   // With vectors of 16 bytes the turn may begin in the middle of one.
-  const int per_vector = CODES_IN_VECTORS, vectors = (BLOCK_WORDS + CODES_IN_VECTORS + 1) / CODES_IN_VECTORS;
+  const int per_vector = CODES_AT_ONCE, vectors = (BLOCK_WORDS + CODES_AT_ONCE + 1) / CODES_AT_ONCE;
   bool later = (at & 8) != 0 && per_vector == 4;
   int vector = at / (4 * per_vector) + number * BLOCK_BYTES / (4 * per_vector);
   at = number * BLOCK_BYTES;
   int from = (at >> 2) % per_vector;
   uint all[per_vector * (vectors + 2)], words[BLOCK_WORDS];
   for (int i = 0; i < vectors; ++i) {
-    WIDE_A read = VECTOR_A(vector + i);
+    CODES_READ read = codes_of(vector + i);
     all[per_vector * i] = read.x, all[per_vector * i + 1] = read.y;
-#if CODES_IN_VECTORS == 4
+#if CODES_AT_ONCE == 4
     all[4 * i + 2] = read.z, all[4 * i + 3] = read.w;
 #endif
   }
@@ -285,19 +285,13 @@ Chunk load_chunk(Row row, int p, int number) {
 #define CODE_BIT(q) NIBBLE_BIT(q)
 #endif
 
-// The word that holds the codes of quad q, a constant, of the words that have parts of them.
-#if HAS_BYTES
-#define QUAD_OF(chunk, q) quad_of(q, chunk.codes[(q) / 4][(q) % 4], 0u)
-#elif FORMAT == NBITS
-#define QUAD_OF(chunk, q) quad_of(q, chunk.codes[0][(q) >> 1], 0u)
-#elif FORMAT == Q5_0 || FORMAT == Q5_1
-#define QUAD_OF(chunk, q) quad_of(q, chunk.codes[0][(q) & 3], chunk.high[0].x)
-#elif FORMAT == Q5_K || FORMAT == Q6_K
-#define QUAD_OF(chunk, q) quad_of(q, chunk.codes[(q) / 4 % 2][(q) & 3], chunk.high[FORMAT == Q5_K ? (q) / 4 % 2 : 0][(q) & 3])
+// The word that holds the codes of quad q, a constant, put together of the words that have parts of them.
+uint quad_of(Chunk chunk, int q) {
+#if FORMAT == NBITS && CODE_BITS == 4
+  uint word = word_of(chunk.codes[0], q >> 1);
 #else
-#define QUAD_OF(chunk, q) quad_of(q, chunk.codes[(q) / 4 % CODE_VECTORS][(q) & 3], 0u)
+  uint word = word_of(chunk.codes[q / 4 % CODE_VECTORS], q);
 #endif
-uint quad_of(int q, uint word, uint high) {
 #if FORMAT == Q8_0 || HAS_ELEMENTS && CODES == I8
   return word ^ 0x80808080u;
 #elif FORMAT == MXFP4
@@ -312,11 +306,14 @@ uint quad_of(int q, uint word, uint high) {
   // The lower nibbles of all words come before the upper ones.
   uint nibbles = word >> NIBBLE_BIT(q) & 0x0f0f0f0fu;
 #if FORMAT == Q5_0 || FORMAT == Q5_1
+  uint high = chunk.high[0].x;
   // Successive bits of `high` become bit 4 of successive bytes.
   return nibbles | ((high >> 4 * q & 15u) * 0x00204081u & 0x01010101u) << 4;
 #elif FORMAT == Q5_K
+  uint high = word_of(chunk.high[q / 4 % 2], q);
   return nibbles | high << (4 - q / 8) & 0x10101010u;
 #elif FORMAT == Q6_K
+  uint high = word_of(chunk.high[0], q);
   uint bits = q < 8 ? high << (4 - q / 4 * 2) : high >> (q / 4 * 2 - 4);
   return nibbles | bits & 0x30303030u;
 #endif
@@ -340,6 +337,10 @@ uint quad_of(int q, uint word, uint high) {
 #define ZERO_OF(chunk, q) 0.0
 #endif
 
+// 0, which no compiler can see: NVIDIA's (NVK's) loads a mask again for each use, unless it cannot see that it is a constant; and one that
+// all invocations have alike it moves to a register for each.
+uint hidden;
+
 // The numbers for which the codes of quad q stand, which QUAD_OF(chunk, q) holds.
 vec4 numbers_of(Chunk chunk, int q, uint codes) {
 #if HAS_OFFSETS
@@ -354,8 +355,6 @@ vec4 numbers_of(Chunk chunk, int q, uint codes) {
   // The bits of a code become a float where they are: beside the exponent that makes the lowest of them 1, they are a power of two and
   // the code. Then one subtraction does without that power and the zero.
   int low = CODE_BIT(q), high = low + 8;
-  // NVIDIA's compiler (NVK's) loads a mask again for each use, unless it cannot see that it is a constant.
-  uint hidden = uint(min(size.z, 0));
   uvec4 parts = uvec2(codes, codes >> 16).xxyy & (uvec2(CODE_MASK << low, CODE_MASK << high) | hidden).xyxy;
   vec2 zeros = vec2(1 << (23 - low), 1 << (23 - high)) + ZERO_OF(chunk, q);
   return uintBitsToFloat(parts | uvec2(150 - low << 23, 150 - high << 23).xyxy) - zeros.xyxy;

@@ -4,7 +4,7 @@
 // input, B the filters, C the output. There is next to nothing to compute: the time goes into reading A and writing C.
 //
 // An invocation computes RUN neighbours along the width, of `task.x` rows of the output, and goes down the rows: it reads each row of the
-// input once, and adds it to the SLOTS rows of the output that have it under their filters. The filter stays in registers. Where
+// input once, and adds it to the `slots` rows of the output that have it under their filters. The filter stays in registers. Where
 // FILTER_H is 0, it computes one element of each row, and reads the input and the filter for each: filters of all sizes, dilation, depth.
 //
 // With WIDE each element here is PER_VECTOR channels: input, output and filters are read and written by vectors. Their channels are
@@ -49,31 +49,23 @@
 #error "depthwise: WORKGROUP must be a power of two from 4 to 256"
 #endif
 
-#define WHOLE_SUMS
-#define READS_QUADS
-#include "gemm.glsl"
+#define A_READS (1 + (WIDE > 0))  // ELEMENTS or VECTORS
+#define B_READS A_READS
+#define B_IMAGE 0
+#define C_FROM WHOLE
+#include "common.glsl"
+#include "types.glsl"
+#include "layers.glsl"
+#include "sums.glsl"
+#include "quantization.glsl"
+#include "operand_a.glsl"
+#include "operand_b.glsl"
+#include "activation.glsl"
+#include "operand_c.glsl"
+#include "finish.glsl"
 
-#define COLUMNS ((RUN - 1) * STRIDE + FILTER_W)  // of the input, under the filters of a run
-#define SLOTS ((FILTER_H + STRIDE - 1) / STRIDE)
-#define TAPS (FILTER_H * FILTER_W)
-// A few columns too many are never used, and compilers drop them.
-#if COLUMNS <= 2
-#define ROWS COLUMNS
-#elif COLUMNS <= 4
-#define ROWS 4
-#elif COLUMNS <= 8
-#define ROWS 8
-#elif COLUMNS <= 12
-#define ROWS 12
-#elif COLUMNS <= 16
-#define ROWS 16
-#else
-#define ROWS 24
-#endif
-#define VECTORS 1
-#define STEPS RUN
-#include "unroll.glsl"
-#include "taps.glsl"
+const int columns = (RUN - 1) * STRIDE + FILTER_W;  // of the input, under the filters of a run
+const int slots = (FILTER_H + STRIDE - 1) / STRIDE;
 
 layout(local_size_x = WORKGROUP) in;
 
@@ -93,20 +85,14 @@ layout(location = 29) uniform ivec4 task;
 #error "depthwise: complex elements are read one by one"
 #endif
 #define ELEMENT VECTOR
-#if WIDE == 2 && WORD_SHIFT_A == 2
-ELEMENT load_input(int at) { return vector_of_read(TYPE_A, word_of(imageLoad(A, at >> 2), at)); }
-#elif WIDE == 2 && WORD_SHIFT_A == 1
-ELEMENT load_input(int at) { return vector_of_read(TYPE_A, pair_of(imageLoad(A, at >> 1), at)); }
-#else
-ELEMENT load_input(int at) { return vector_of_read(TYPE_A, VECTOR_A(at)); }
-#endif
-ELEMENT load_filter(int at) { return vector_of_read(TYPE_B, VECTOR_B(at)); }
-ELEMENT add_product(ELEMENT sum, ELEMENT x, ELEMENT y) { return sum + x * y; }
+ELEMENT load_input(int at) { return vector_a(raw_a(at), 0); }
+ELEMENT load_filter(int at) { return vector_b(raw_b(at), 0); }
+ELEMENT multiply_add_element(ELEMENT sum, ELEMENT x, ELEMENT y) { return sum + x * y; }
 #else
 #define ELEMENT ACC
 ELEMENT load_input(int at) { return load_a(at); }
 ELEMENT load_filter(int at) { return load_b(at); }
-ELEMENT add_product(ELEMENT sum, ELEMENT x, ELEMENT y) { return multiply_add(sum, x, y); }
+ELEMENT multiply_add_element(ELEMENT sum, ELEMENT x, ELEMENT y) { return multiply_add(sum, x, y); }
 #endif
 
 #if WIDE
@@ -121,8 +107,11 @@ layout(std430, binding = BINDING_C) buffer BufferVectorsOfC { VECTOR VectorsOfC[
 VECTOR with_epilogue(int image, int pixel, int channel, VECTOR value) {
 #if RESIDUAL
   int d = d_at.x + pixel * d_at.y + channel + image * d_at.w;
-#define ELEMENT_D(e) ELEMENT_C(D, d + (e))
-  if (has(ADD_D)) value += VECTOR_OF(ELEMENT_D);
+  if (has(ADD_D)) {
+    ACC x[PER_VECTOR];
+    for (int e = 0; e < PER_VECTOR; ++e) x[e] = ELEMENT_C(D, d + e);
+    value += vector_of(x);
+  }
 #endif
   // activate() is compiled once, and the elements take turns.
   for (int e = 0; e < PER_VECTOR; ++e) {
@@ -143,8 +132,11 @@ ACC bounded(ACC x) {
   if (activation == 0 || is_nan(x)) return x;
   return activation == CLAMP ? min(max(x, act_low), act_high) : max(x, ZERO);
 }
-#define BOUNDED_ELEMENT(e) bounded(value[e])
-VECTOR with_bounds(VECTOR value) { return VECTOR_OF(BOUNDED_ELEMENT); }
+VECTOR with_bounds(VECTOR value) {
+  ACC x[PER_VECTOR] = elements_of(value);
+  for (int e = 0; e < PER_VECTOR; ++e) x[e] = bounded(x[e]);
+  return vector_of(x);
+}
 #else
 bool only_bounds() { return true; }
 VECTOR with_bounds(VECTOR value) { return value; }
@@ -154,8 +146,11 @@ VECTOR with_bounds(VECTOR value) { return value; }
 VECTOR load_bias(int channel) {
 #if EPILOGUE && BIAS
   int bias = bias_at.x + channel * PER_VECTOR;
-#define ELEMENT_BIAS(e) ELEMENT_C(Bias, bias + (e))
-  if (has(ADD_BIAS)) return VECTOR_OF(ELEMENT_BIAS);
+  if (has(ADD_BIAS)) {
+    ACC x[PER_VECTOR];
+    for (int e = 0; e < PER_VECTOR; ++e) x[e] = ELEMENT_C(Bias, bias + e);
+    return vector_of(x);
+  }
 #endif
   return VECTOR(0);
 }
@@ -169,8 +164,8 @@ void store(int image, int pixel, int channel, VECTOR value) {
   C[at >> 1] = to_16_bits(value[0]) | to_16_bits(value[1]) << 16;
   C[(at >> 1) + 1] = to_16_bits(value[2]) | to_16_bits(value[3]) << 16;
 #else
-#define STORE_ELEMENT(i, j, e) C[at + (e)] = value[e];
-  FOR_ELEMENTS(STORE_ELEMENT, 0, 0)
+  ACC x[PER_VECTOR] = elements_of(value);
+  for (int e = 0; e < PER_VECTOR; ++e) C[at + e] = x[e];
 #endif
 }
 // Ends an element without a residual whose activation has only bounds.
@@ -217,57 +212,46 @@ ELEMENT load_column(Row row, int at, bool inside) {
 int column_at(int x) { return clamp(x, 0, image_size.z - 1) * image_at.z; }
 bool is_column(int x) { return x >= 0 && x < image_size.z; }
 
-// These macros are parts of main() and use its variables.
-#define PLACE_COLUMN(j) columns_at[j] = column_at(x_in + (j)); are_columns[j] = is_column(x_in + (j));
-#define LOAD_COLUMN(j) column[j] = load_column(row, columns_at[j], are_columns[j]);
-#define MULTIPLY(h, w, i) sum[(h) / STRIDE][i] = add_product(sum[(h) / STRIDE][i], tap[(h) * FILTER_W + (w)], column[(i) * STRIDE + (w)]);
-#define TAP(h, w) FOR_STEPS(MULTIPLY, h, w)
-#define TAP_ROW(r, h) if ((h) % STRIDE == (r)) { FOR_TAPS(TAP, h) }
-#define ADD_ROW(r)                                                   \
-  {                                                                  \
-    Row row = row_of(place, depth, turn * STRIDE + (r) - padding.y); \
-    ELEMENT column[ROWS];                                            \
-    FOR_ROWS(LOAD_COLUMN)                                            \
-    FOR_TAP_ROWS(TAP_ROW, r)                                         \
-  }
-#define CLEAR(s, j, i) sum[s][i] = ELEMENT(0);
-#define CLEAR_ROW(r, s) if ((s) < SLOTS) { FOR_STEPS(CLEAR, min(s, SLOTS - 1), 0) }
-#define MOVE(s, j, i) sum[s][i] = sum[(s) - 1][i];
-#if SLOTS == 1
-#define MOVE_SLOTS
-#elif SLOTS == 2
-#define MOVE_SLOTS FOR_STEPS(MOVE, 1, 0)
-#elif SLOTS == 3
-#define MOVE_SLOTS FOR_STEPS(MOVE, 2, 0) FOR_STEPS(MOVE, 1, 0)
-#elif SLOTS == 4
-#define MOVE_SLOTS FOR_STEPS(MOVE, 3, 0) FOR_STEPS(MOVE, 2, 0) FOR_STEPS(MOVE, 1, 0)
-#elif SLOTS == 5
-#define MOVE_SLOTS FOR_STEPS(MOVE, 4, 0) FOR_STEPS(MOVE, 3, 0) FOR_STEPS(MOVE, 2, 0) FOR_STEPS(MOVE, 1, 0)
-#elif SLOTS == 6
-#define MOVE_SLOTS FOR_STEPS(MOVE, 5, 0) FOR_STEPS(MOVE, 4, 0) FOR_STEPS(MOVE, 3, 0) FOR_STEPS(MOVE, 2, 0) FOR_STEPS(MOVE, 1, 0)
-#else
-#define MOVE_SLOTS \
-  FOR_STEPS(MOVE, 6, 0) FOR_STEPS(MOVE, 5, 0) FOR_STEPS(MOVE, 4, 0) FOR_STEPS(MOVE, 3, 0) FOR_STEPS(MOVE, 2, 0) FOR_STEPS(MOVE, 1, 0)
-#endif
-#define END(s, y, i) end_plain(image, pixel + (i), channel, sum[SLOTS - 1][i], bias);
-#define MOVE_UP(s, j, i) sum[SLOTS - 1][i] = sum[SLOTS - 1][min((i) + 1, RUN - 1)];
+#if FILTER_H > 0
+// Brings the filter of a channel. With WIDE the taps of a channel may be neighbours: those of a vector's channels then fill as many vectors as
+// there are taps.
+void load_taps(int at, out ELEMENT tap[FILTER_H][FILTER_W]) {
+  for (int h = 0; h < FILTER_H; ++h)
+    for (int w = 0; w < FILTER_W; ++w) tap[h][w] = load_filter(at + h * filter_at.y + w * filter_at.z);
+}
 #if WIDE
-// The taps of a channel are neighbours: those of a vector's channels fill TAPS vectors.
-#define OF_CHANNEL(e, t) taps[((e) * TAPS + (t)) / PER_VECTOR][((e) * TAPS + (t)) % PER_VECTOR]
-#define LOAD_TAPS(h, w) taps[(h) * FILTER_W + (w)] = load_filter(at_filter + (h) * FILTER_W + (w));
-#if PER_VECTOR == 4
-#define TURN_TAP(h, w)                                                            \
-  tap[(h) * FILTER_W + (w)] =                                                     \
-      VECTOR(OF_CHANNEL(0, (h) * FILTER_W + (w)), OF_CHANNEL(1, (h) * FILTER_W + (w)), \
-             OF_CHANNEL(2, (h) * FILTER_W + (w)), OF_CHANNEL(3, (h) * FILTER_W + (w)));
-#else
-#define TURN_TAP(h, w) tap[(h) * FILTER_W + (w)] = VECTOR(OF_CHANNEL(0, (h) * FILTER_W + (w)), OF_CHANNEL(1, (h) * FILTER_W + (w)));
+void load_neighbouring_taps(int at, out ELEMENT tap[FILTER_H][FILTER_W]) {
+  ACC taps[FILTER_H][FILTER_W][PER_VECTOR];
+  for (int h = 0; h < FILTER_H; ++h)
+    for (int w = 0; w < FILTER_W; ++w) taps[h][w] = elements_of(load_filter(at + h * FILTER_W + w));
+  for (int h = 0; h < FILTER_H; ++h)
+    for (int w = 0; w < FILTER_W; ++w) {
+      ACC x[PER_VECTOR];
+      for (int e = 0; e < PER_VECTOR; ++e) {
+        int t = e * (FILTER_H * FILTER_W) + h * FILTER_W + w;
+        x[e] = taps[t / PER_VECTOR / FILTER_W][t / PER_VECTOR % FILTER_W][t % PER_VECTOR];
+      }
+      tap[h][w] = vector_of(x);
+    }
+}
 #endif
-#define LOAD_TAPS_OF_ROW(r, h) FOR_TAPS(LOAD_TAPS, h)
-#define TURN_TAPS_OF_ROW(r, h) FOR_TAPS(TURN_TAP, h)
+
+// Where an invocation's columns of the input lie.
+struct Run {
+  int at[columns];
+  bool inside[columns];
+};
+// Adds row r, 0 or 1, of STRIDE rows of the input to the sums of the rows of the output that have it under their filters.
+void add_row(int r, Row row, Run run, ELEMENT tap[FILTER_H][FILTER_W], inout ELEMENT sum[slots][RUN]) {
+  ELEMENT column[columns];
+  for (int j = 0; j < columns; ++j) column[j] = load_column(row, run.at[j], run.inside[j]);
+  for (int h = 0; h < FILTER_H; ++h)
+    if (h % STRIDE == r)
+      for (int w = 0; w < FILTER_W; ++w)
+        for (int i = 0; i < RUN; ++i)
+          sum[h / STRIDE][i] = multiply_add_element(sum[h / STRIDE][i], tap[h][w], column[i * STRIDE + w]);
+}
 #endif
-#define LOAD_TAP(h, w) tap[(h) * FILTER_W + (w)] = load_filter(at_filter + (h) * filter_at.y + (w) * filter_at.z);
-#define LOAD_TAP_ROW(r, h) FOR_TAPS(LOAD_TAP, h)
 
 void main() {
   int q = x0 + int(gl_GlobalInvocationID.x);
@@ -287,42 +271,42 @@ void main() {
   overlaps = is_plain_end();
 #endif
   if (overlaps) x = min(x, output_size.z - RUN);
-  int x_in = x * STRIDE - padding.z, columns_at[ROWS];
-  bool are_columns[ROWS];
-  FOR_ROWS(PLACE_COLUMN)
-  ELEMENT tap[TAPS];
-#if WIDE
-  if (filter_at.w != 1) {
-    ELEMENT taps[TAPS];
-    FOR_TAP_ROWS(LOAD_TAPS_OF_ROW, 0)
-    FOR_TAP_ROWS(TURN_TAPS_OF_ROW, 0)
-  } else
-#endif
-  {
-    FOR_TAP_ROWS(LOAD_TAP_ROW, 0)
+  int x_in = x * STRIDE - padding.z;
+  Run run;
+  for (int j = 0; j < columns; ++j) {
+    run.at[j] = column_at(x_in + j);
+    run.inside[j] = is_column(x_in + j);
   }
-  ELEMENT sum[SLOTS][RUN];
-  FOR_TAP_ROWS(CLEAR_ROW, 0)
-  for (int turn = y_begin; turn < y_end + SLOTS - 1; ++turn) {
-    ADD_ROW(0)
-#if STRIDE == 2
-    ADD_ROW(1)
+  ELEMENT tap[FILTER_H][FILTER_W];
+#if WIDE
+  if (filter_at.w != 1) load_neighbouring_taps(at_filter, tap);
+  else
 #endif
-    int y = turn - (SLOTS - 1), pixel = (layer_of_image * output_size.y + y) * output_size.z + x;
+  load_taps(at_filter, tap);
+  ELEMENT sum[slots][RUN];
+  for (int s = 0; s < slots; ++s)
+    for (int i = 0; i < RUN; ++i) sum[s][i] = ELEMENT(0);
+  for (int turn = y_begin; turn < y_end + slots - 1; ++turn) {
+    add_row(0, row_of(place, depth, turn * STRIDE - padding.y), run, tap, sum);
+#if STRIDE == 2
+    add_row(1, row_of(place, depth, turn * STRIDE + 1 - padding.y), run, tap, sum);
+#endif
+    int y = turn - (slots - 1), pixel = (layer_of_image * output_size.y + y) * output_size.z + x;
     if (y >= y_begin) {
       if (overlaps) {
-        FOR_STEPS(END, 0, 0)
+        for (int i = 0; i < RUN; ++i) end_plain(image, pixel + i, channel, sum[slots - 1][i], bias);
       }
 #if EPILOGUE
       // end() is long, and compiled once. The sums move up each turn.
       else for (int i = 0; i < RUN; ++i) {
-        if (x + i < output_size.z) end(image, pixel + i, channel, sum[SLOTS - 1][0], bias);
-        FOR_STEPS(MOVE_UP, 0, 0)
+        if (x + i < output_size.z) end(image, pixel + i, channel, sum[slots - 1][0], bias);
+        for (int j = 1; j < RUN; ++j) sum[slots - 1][j - 1] = sum[slots - 1][j];
       }
 #endif
     }
-    MOVE_SLOTS
-    FOR_STEPS(CLEAR, 0, 0)
+    for (int s = slots - 1; s > 0; --s)
+      for (int i = 0; i < RUN; ++i) sum[s][i] = sum[s - 1][i];
+    for (int i = 0; i < RUN; ++i) sum[0][i] = ELEMENT(0);
   }
 #else
   for (int y = y_begin; y < y_end; ++y) {
@@ -332,7 +316,7 @@ void main() {
         Row row = row_of(place, depth + d * dilation.x, y * strides.y - padding.y + h * dilation.y);
         int at = at_filter + d * filter_at.x + h * filter_at.y, x_in = x * strides.z - padding.z;
         for (int w = 0; w < filter_size.z; ++w)
-          sum = add_product(sum, load_filter(at + w * filter_at.z), load_column(row, column_at(x_in + w * dilation.z), is_column(x_in + w * dilation.z)));
+          sum = multiply_add_element(sum, load_filter(at + w * filter_at.z), load_column(row, column_at(x_in + w * dilation.z), is_column(x_in + w * dilation.z)));
       }
     int pixel = (layer_of_image * output_size.y + y) * output_size.z + x;
 #if EPILOGUE

@@ -1,11 +1,25 @@
 // The end of an element of C: scalars, epilogue, rounding, store. Where its sum is a part (PARTS), the sum goes to the partial sums.
+//
+// C_FROM    which sums these are; the includer defines it:
+//           WINDOWS       sums over a window of k, or with PARTS over a part of it
+//           PARTIAL_SUMS  what reduce.comp adds up
+//           WHOLE         sums over all of k
+// RESIDUAL, BIAS: 0 if D, or a bias, may not apply although EPILOGUE is 1
 
-#if PARTS || defined REDUCES || NARROW_C && WRITES_C && !defined WHOLE_SUMS
-layout(location = 17) uniform int sums_at;  // the first of the partial sums
+#ifndef RESIDUAL
+#define RESIDUAL 1
 #endif
-#if PARTS || defined REDUCES
+#ifndef BIAS
+#define BIAS 1
+#endif
+#define WINDOWS 0
+#define PARTIAL_SUMS 1
+#define WHOLE 2
+
+layout(location = 17) uniform int sums_at;  // the first of the partial sums
+#if PARTS || C_FROM == PARTIAL_SUMS
 layout(std430, binding = BINDING_PARTIAL) buffer BufferPartial { RUNNING Partial[]; };
-#elif NARROW_C && WRITES_C && !defined WHOLE_SUMS
+#elif NARROW_C && C_FROM == WINDOWS
 // Sums of earlier windows of k: C's own type would round each of them.
 layout(std430, binding = BINDING_PARTIAL) buffer BufferPartial { float Partial[]; };
 #endif
@@ -26,54 +40,13 @@ void finish(int z, int row, int column, RUNNING sum) {
   Partial[at] = has(FIRST_K) ? sum : Partial[at] + sum;
 #endif
 }
-#endif
-
-#if WRITES_C
-#if NARROW_C
-// The 16 bits of `value`, rounded to nearest even; NaN stays NaN. Done in integers: packHalf2x16 leaves the rounding to the driver.
-uint to_16_bits(float value) {
-  uint bits = floatBitsToUint(value);
-  bool nan = (bits & 0x7fffffffu) > 0x7f800000u;
-#if TYPE_C == BF16
-  return nan ? (bits >> 16) | 0x40u : (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
 #else
-  uint sign = (bits >> 16) & 0x8000u;
-  uint magnitude = bits & 0x7fffffffu;
-  if (nan) return sign | 0x7e00u;
-  if (magnitude >= 0x477ff000u) return sign | 0x7c00u;  // 65520 and more round to infinity
-  if (magnitude >= 0x38800000u)                         // 2^-14 and more: a normal number
-    return sign | ((magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13);
-  uint shift = 126u - (magnitude >> 23);  // a subnormal one counts in units of 2^-24
-  if (shift > 24u) return sign;
-  uint mantissa = (magnitude & 0x7fffffu) | 0x800000u;
-  uint whole = mantissa >> shift;
-  uint rest = mantissa & ((1u << shift) - 1u);
-  uint half_way = 1u << (shift - 1u);
-  return sign | (rest > half_way || (rest == half_way && (whole & 1u) == 1u) ? whole + 1u : whole);
-#endif
-}
-#define ELEMENT_C(array, index) from_16_bits(array[(index) >> 1], index, TYPE_C == BF16)
-#else
-#define ELEMENT_C(array, index) array[index]
-#endif
-
 // Where element (row, column) of C, or of D, lies in an item.
 #if INDEXED_C
 int place_in_c(int row, int column, ivec4 at) { return at.x + Offsets[offsets_of_c_at.x + row] + Offsets[offsets_of_c_at.y + column]; }
 #else
 int place_in_c(int row, int column, ivec4 at) { return at.x + row * at.y + column * at.z; }
 #endif
-
-void store_c(int index, ACC value) {
-#if NARROW_C
-  // Two elements share a word, and perhaps two invocations: each changes its own bits alone.
-  int shift = (index & 1) * 16;
-  atomicAnd(C[index >> 1], ~(0xffffu << shift));
-  atomicOr(C[index >> 1], to_16_bits(value) << shift);
-#else
-  C[index] = value;
-#endif
-}
 
 #if EPILOGUE
 #if RESIDUAL
@@ -90,7 +63,7 @@ layout(location = 11) uniform ivec3 bias_at;  // one of the two distances is 0
 // Ends the element (row, column) of item z, of which `sum` is the sum over this window of k: scalars, epilogue, store.
 void finish(int z, int row, int column, ACC sum) {
   int at = place_in_c(row, column, c_at) + OFFSET(z, c, c_at);
-#if NARROW_C && !defined REDUCES && !defined WHOLE_SUMS
+#if NARROW_C && C_FROM == WINDOWS
   int partial = sums_at + (z * size.x + row) * size.y + column;
   if (!has(FIRST_K)) sum += Partial[partial];
   if (!has(LAST_K)) {
@@ -124,8 +97,8 @@ void finish(int z, int row, int column, ACC sum) {
 
 // The usual end: alpha times the sum and nothing else. It is far shorter than finish(), so that it can be written out for each element.
 // is_plain() tells at run time whether it may be used.
-#define HAS_PLAIN (EPILOGUE == 0 && !(NARROW_C && WRITES_C))
-#if HAS_PLAIN && !defined PACKS && !(PRECISION > 0 && defined REDUCES)
+#define HAS_PLAIN (EPILOGUE == 0 && (PARTS || !NARROW_C))
+#if HAS_PLAIN && C_FROM == WINDOWS
 bool is_plain(int z) {
 #if PARTS
   return has(FIRST_K);

@@ -78,8 +78,9 @@
 #error "gemv: SHARED_B must be 0, or 1 without PANELS and with a BROADCAST of 1"
 #endif
 
-#define A_AS_IT_LIES
-#define TAKES_QUADS_OF_B
+#define A_READS (1 + 2 * (WIDE > 0))               // ELEMENTS or LINES
+#define B_READS (PANELS == 0) * (1 + B_ALONG_K)  // NOTHING, ELEMENTS or VECTORS
+#define B_IMAGE (WIDE == 2)
 #include "gemm.glsl"
 #if BROADCAST > 1 && (SUM == F64 || SUM == C128)
 #error "gemv: BROADCAST must be 1 for doubles"
@@ -87,231 +88,179 @@
 #include "chunks.glsl"
 #define BY_CHUNKS (QUANTIZED == 1 && HAS_CHUNKS && CHUNKS)
 
-// A step along k: what 16 bytes of a row of A hold, or one element. Of narrow elements those are many, so B is read for a part of
-// them at a time.
-#define WIDE_ELEMENTS (WIDE > 0 && QUANTIZED != 1)
-#if WIDE_ELEMENTS
-#define STEP PER_16_BYTES
-#define STEP_OF_A uvec4
-#define LOAD_A(i) as[i] = BITS_A(a[i] + p);
-#define ELEMENT_A(i, e) ELEMENT_OF_A(as[i], e)
-#else
+// A step along k: what 16 bytes of a row of A hold, or one element. It has parts of PART elements, for which B is read at a time.
+#define BY_LINES (WIDE > 0 && QUANTIZED != 1)
+#if !BY_LINES
 #define STEP 1
-#define STEP_OF_A ACC
-#define LOAD_A(i) as[i] = load_a(a[i] + column_of_a(p));
-#define ELEMENT_A(i, e) as[i]
-#endif
-#if WIDE_ELEMENTS && WORD_SHIFT_A > 0
-#define STEPS 4
+#define PART 1
 #else
-#define STEPS STEP
+#define STEP (PER_VECTOR << WORD_SHIFT_A)
+#define PART PER_VECTOR
 #endif
-#define ROWS TM
-#define VECTORS TN
-#include "unroll.glsl"
-
 #include "shared_columns.glsl"
-// What an invocation takes along k in a turn.
+// What an invocation takes along k in a turn, and the successive rows of B that it then reads together.
 #if BY_CHUNKS
 #define OF_TURN (CHUNK * TURN_CHUNKS)
+// A quad of codes, q, is 4 successive ones, or every other one of 8. It needs QUAD_REACH rows of B, from QUAD_BEGIN(q) of its chunk on.
+#define QUAD_REACH (CODE_AT(0, 1) == 1 ? 4 : 8)
+#define QUAD_BEGIN(q) (CODE_AT(q, 0) / QUAD_REACH * QUAD_REACH)
+#define TOGETHER QUAD_REACH
 #else
 #define OF_TURN STEP
+#define TOGETHER PART
 #endif
-#define IS_WHOLE (OF_TURN * TN % PER_VECTOR == 0 && WORKGROUP * PER_VECTOR % TN == 0)
-#define SHARES (SHARED_B && IS_WHOLE && LANES_K * OF_TURN <= SHARED_K)
-#define SHARES_CODES (SHARES && BY_CHUNKS)
-#define SHARES_ELEMENTS (SHARES && !BY_CHUNKS)
+#define SHARES (SHARED_B && OF_TURN * TN % PER_VECTOR == 0 && WORKGROUP * PER_VECTOR % TN == 0 && LANES_K * OF_TURN <= SHARED_K)
 
 layout(local_size_x = WORKGROUP) in;
 
 const int turn = WORKGROUP / LANES_K;  // rows that the workgroup has at the same time
 const int elements = TM * TN * turn;   // of C for each workgroup
-#if PANELS
-const int panel_vectors = (TN + PER_VECTOR - 1) / PER_VECTOR;
-// Column j of this invocation's, of one p's vectors; a vector may hold more columns than TN.
-#if TN < PER_VECTOR
-#define OF_VECTORS(vectors, j) element(vectors[0], shift + (j))
-#else
-#define OF_VECTORS(vectors, j) ELEMENT_OF(vectors[(j) / PER_VECTOR], (j) % PER_VECTOR)
-#endif
-#endif
 
 // The sums of lane 0 along k, column after column, then those of lane 1, and so on. The end runs through them by a run-time index, which
 // would have most GPUs keep an array of the invocation's own in memory.
 shared ACC sums[LANES_K * elements];
 
-// These macros are parts of main(), and use its variables.
-#define PLACE(i) a[i] = a_row(z, min(row + i * turn + lane_m, size.x - 1));
-#define PLACE_B(i, j) b[j] = b_column(z, min(column + j, size.y - 1));
-#define CLEAR(i, j) sum[i][j] = ZERO;
-#define CLEAR_ROW(i) FOR_VECTORS(CLEAR, i)
+// This invocation's columns of B: where they begin; or of panels where they do, and the first column's place in a vector.
+struct Columns {
+  int b[TN];
+  int panels, shift;
+};
 #if PANELS
-#define LOAD_VECTORS                                 \
-  VECTOR vectors[STEPS][panel_vectors];                \
-  for (int e = 0; e < STEPS; ++e)                   \
-    for (int j = 0; j < panel_vectors; ++j) vectors[e][j] = panel(panels + (p + first + e) * panel_vectors + j);
-#define LOAD_B(i, j, e) bs[j][e] = OF_VECTORS(vectors[e], j);
-#elif SHARES_ELEMENTS
-#define LOAD_VECTORS READ_COLUMNS(STEPS, p - from, first)
-#define LOAD_B(i, j, e) bs[j][e] = OF_SHARED(vectors, (e) * TN + (j));
-#elif READS_QUADS_OF_B && !(QUANTIZED == 1)
-#define LOAD_VECTOR(i, j) vectors[j] = vector_of_read(TYPE_B, VECTOR_B((b[j] + p + first) / PER_VECTOR));
-#define LOAD_VECTORS VECTOR vectors[TN]; FOR_VECTORS(LOAD_VECTOR, 0)
-#define LOAD_B(i, j, e) bs[j][e] = conjugate_if(CONJUGATE_B, ELEMENT_OF(vectors[j], e));
-#elif INDEXED_B
-#define LOAD_VECTORS
-#define LOAD_B(i, j, e) bs[j][e] = load_b(b[j] + row_of_b(p + first + (e)));
+const int panel_vectors = (TN + PER_VECTOR - 1) / PER_VECTOR;
+// Row p of the columns.
+ACC[TN] row_of_panels(Columns its, int p) {
+  ACC x[TN];
+  for (int v = 0; v < panel_vectors; ++v) {
+    VECTOR read = panel(its.panels + p * panel_vectors + v);
+#if TN < PER_VECTOR  // a vector holds more columns
+    for (int j = 0; j < TN; ++j) x[j] = element(read, its.shift + j);
 #else
-#define LOAD_VECTORS int at = (p + first) * b_at.y;
-#define LOAD_B(i, j, e) bs[j][e] = load_b(b[j] + at + (e) * b_at.y);
+    ACC y[PER_VECTOR] = elements_of(read);
+    for (int e = 0; e < PER_VECTOR; ++e) x[v * PER_VECTOR + e] = y[e];
 #endif
-#define LOAD_COLUMN(i, j) FOR_STEPS(LOAD_B, i, j)
-#define MULTIPLY(i, j, e) sum[i][j] = multiply_add(sum[i][j], ELEMENT_A(i, first + (e)), bs[j][e]);
-#define MULTIPLY_ELEMENT(i, j) FOR_STEPS(MULTIPLY, i, j)
-#if STEP == STEPS
-#define MULTIPLY_ROW(i) LOAD_A(i) FOR_VECTORS(MULTIPLY_ELEMENT, i)
-#else
-#define MULTIPLY_ROW(i) FOR_VECTORS(MULTIPLY_ELEMENT, i)
-#endif
-#define PART(number)                                \
-  {                                                 \
-    const int first = (number) * STEPS;             \
-    ACC bs[TN][STEPS];                              \
-    LOAD_VECTORS                                     \
-    FOR_VECTORS(LOAD_COLUMN, 0)                      \
-    FOR_ROWS(MULTIPLY_ROW)                          \
   }
-#if STEP > 2 * STEPS
-#define PARTS_OF_STEP PART(0) PART(1) PART(2) PART(3)
-#elif STEP > STEPS
-#define PARTS_OF_STEP PART(0) PART(1)
-#else
-#define PARTS_OF_STEP PART(0)
-#endif
-#if STEP == STEPS
-#define LOAD_STEP_OF_A
-#else
-#define LOAD_STEP_OF_A FOR_ROWS(LOAD_A)
-#endif
-// Begins a block for k from `begin` on: for each of the parts of it that are brought to shared memory one after the other, or for all of it. The
-// part begins with `from`, and ends at `last`.
-#define IN_PARTS(end) for (int from = begin, last = min(from + SHARED_K, end); from < end; from = last, last = min(from + SHARED_K, end))
-#define AT_ONCE(end) int from = begin, last = end;
-#if SHARES_CODES
-#define CHUNKS_UP_TO IN_PARTS
-#define BRING_WITH_CHUNKS BRING_COLUMNS
-#else
-#define CHUNKS_UP_TO AT_ONCE
-#define BRING_WITH_CHUNKS(first, end)
-#endif
-#if SHARES_ELEMENTS
-#define ELEMENTS_UP_TO IN_PARTS
-#define BRING_WITH_ELEMENTS BRING_COLUMNS
-#else
-#define ELEMENTS_UP_TO AT_ONCE
-#define BRING_WITH_ELEMENTS(first, end)
-#endif
-#if BY_CHUNKS
-// The rows of one column of B that a quad needs.
-#if PANELS
-#define LOAD_VECTORS_OF_QUAD                          \
-  VECTOR vectors[4][panel_vectors];                   \
-  for (int e = 0; e < 4; ++e)                         \
-    for (int j = 0; j < panel_vectors; ++j) vectors[e][j] = panel(panels + (first + CODE_AT(q, e)) * panel_vectors + j);
-#define B_OF_CODE(j, e) OF_VECTORS(vectors[e], j)
-#elif SHARES_CODES
-// A quad is 4 successive codes, or every other one of 8.
-#define QUAD_REACH (CODE_AT(0, 1) == 1 ? 4 : 8)
-#define QUAD_BEGIN(q) (CODE_AT(q, 0) / QUAD_REACH * QUAD_REACH)
-#define LOAD_VECTORS_OF_QUAD READ_COLUMNS(QUAD_REACH, chunk_begin(p) - from, number_in_turn * CHUNK + QUAD_BEGIN(q))
-#define B_OF_CODE(j, e) OF_SHARED(vectors, (CODE_AT(q, e) - QUAD_BEGIN(q)) * TN + (j))
-#else
-#define LOAD_VECTORS_OF_QUAD
-#define B_OF_CODE(j, e) load_b(b[j] + row_of_b(first + CODE_AT(q, e)))
-#endif
-#if READS_QUADS_OF_B && !SHARES_CODES
-#if BROADCAST > 1
-#define QUAD_OF_B(j, p) readInvocationARB(own[j][(p) / 4 / BROADCAST], uint((p) / 4 % BROADCAST))
-#define OWN_READS ((REACH / 4 + BROADCAST - 1) / BROADCAST)
-#define LOAD_OWN(i, j) \
-  for (int s = 0; s < OWN_READS; ++s) \
-    own[j][s] = vector_of_read(TYPE_B, VECTOR_B((b[j] + first >> 2) + s * BROADCAST + int(gl_SubGroupInvocationARB)));
-#else
-#define QUAD_OF_B(j, p) vector_of_read(TYPE_B, VECTOR_B((b[j] + first >> 2) + (p) / 4))
-#endif
-#if CODE_AT(0, 1) == 1
-#define LOAD_QUAD_OF_B(i, j) xs[j] = QUAD_OF_B(j, CODE_AT(q, 0));
-#else  // every other code of eight
-#define LOAD_QUAD_OF_B(i, j)                                                           \
-  {                                                                                    \
-    vec4 low = QUAD_OF_B(j, q / 2 * 8), high = QUAD_OF_B(j, q / 2 * 8 + 4);            \
-    xs[j] = q % 2 == 0 ? vec4(low.xz, high.xz) : vec4(low.yw, high.yw);                \
-  }
-#endif
-#else
-#define LOAD_QUAD_OF_B(i, j) xs[j] = vec4(B_OF_CODE(j, 0), B_OF_CODE(j, 1), B_OF_CODE(j, 2), B_OF_CODE(j, 3));
-#endif
-#define PLACE_ROW(i) rows[i] = row_of_codes(a[i]);
-#define LOAD_CHUNK(i) chunks[i] = load_chunk(rows[i], p, number_in_turn);
-#define CLEAR_GROUP(i, j) in_group[i][j] = 0.0;
-#define CLEAR_GROUPS(i) FOR_VECTORS(CLEAR_GROUP, i)
-#if HAS_OFFSETS
-#define BEGIN_GROUP
-#define END_GROUP
-#define MULTIPLY_NUMBERS(i, j) sum[i][j] = multiply_add_quad(sum[i][j], numbers, xs[j]);
-#else
-#define BEGIN_GROUP if (q % GROUP_QUADS == 0) { FOR_ROWS(CLEAR_GROUPS) }
-#define END_GROUP if (q % GROUP_QUADS == GROUP_QUADS - 1) { FOR_ROWS(ADD_GROUPS) }
-#define MULTIPLY_NUMBERS(i, j) in_group[i][j] = multiply_add_quad(in_group[i][j], numbers, xs[j]);
-#endif
-#define MULTIPLY_QUAD(i) { vec4 numbers = numbers_of(chunks[i], q, QUAD_OF(chunks[i], q)); FOR_VECTORS(MULTIPLY_NUMBERS, i) }
-#define ADD_GROUP(i, j) sum[i][j] += scaled(chunks[i], q / GROUP_QUADS, in_group[i][j]);
-#define ADD_GROUPS(i) FOR_VECTORS(ADD_GROUP, i)
-#if BROADCAST > 1 && READS_QUADS_OF_B
-#define READ_OWN vec4 own[TN][OWN_READS]; FOR_VECTORS(LOAD_OWN, 0)
-#else
-#define READ_OWN
-#endif
-#define QUAD(number)                                                         \
-  {                                                                          \
-    const int q = number;                                                    \
-    vec4 xs[TN];                                                             \
-    LOAD_VECTORS_OF_QUAD                                                     \
-    FOR_VECTORS(LOAD_QUAD_OF_B, 0)                                           \
-    BEGIN_GROUP                                                              \
-    FOR_ROWS(MULTIPLY_QUAD)                                                  \
-    END_GROUP                                                                \
-  }
-#if QUADS == 16
-#define QUADS_FROM_8 QUAD(8) QUAD(9) QUAD(10) QUAD(11) QUAD(12) QUAD(13) QUAD(14) QUAD(15)
-#else
-#define QUADS_FROM_8
-#endif
-#define CHUNK_OF_TURN(number)                                                \
-  {                                                                          \
-    const int number_in_turn = number;                                       \
-    int first = chunk_begin(p) + number_in_turn * CHUNK;                     \
-    Chunk chunks[TM];                                                        \
-    FOR_ROWS(LOAD_CHUNK)                                                     \
-    READ_OWN                                                                 \
-    float in_group[TM][TN];                                                  \
-    QUAD(0) QUAD(1) QUAD(2) QUAD(3) QUAD(4) QUAD(5) QUAD(6) QUAD(7) QUADS_FROM_8 \
-  }
-#if TURN_CHUNKS > 1
-#define CHUNKS_OF_TURN CHUNK_OF_TURN(0) CHUNK_OF_TURN(1) CHUNK_OF_TURN(2) CHUNK_OF_TURN(3)
-#else
-#define CHUNKS_OF_TURN CHUNK_OF_TURN(0)
-#endif
-float multiply_add_quad(float sum, vec4 x, vec4 y) {
-  return multiply_add(multiply_add(multiply_add(multiply_add(sum, x[0], y[0]), x[1], y[1]), x[2], y[2]), x[3], y[3]);
+  return x;
 }
 #endif
-#define COPY(i, j) sums[lane_k * elements + ((j) * TM + (i)) * turn + lane_m] = sum[i][j];
-#define COPY_ROW(i) FOR_VECTORS(COPY, i)
+#if SHARES
+// TOGETHER rows of the columns in shared memory, column after column: from row `first`, a constant, of the ones that begin with `base`.
+ACC[TOGETHER * TN] shared_rows(int base, int first) {
+  ACC x[TOGETHER * TN];
+  for (int v = 0; v < TOGETHER * TN / PER_VECTOR; ++v) {
+    ACC y[PER_VECTOR] = elements_of(shared_columns[PLACE_OF(base * TN / PER_VECTOR) + PLACE_OF(first * TN / PER_VECTOR + v)]);
+    for (int e = 0; e < PER_VECTOR; ++e) x[v * PER_VECTOR + e] = y[e];
+  }
+  return x;
+}
+#endif
+
+#define SHARES_ELEMENTS (SHARES && !BY_CHUNKS)  // what is left of k behind the chunks each reads by itself
+// PART rows of B: those of part `part`, a constant, of the step that begins with p. `base`: p's row in shared memory.
+ACC[TN * PART] part_of_b(Columns its, int p, int part, int base) {
+  ACC x[TN * PART];
+#if PANELS
+  for (int e = 0; e < PART; ++e) {
+    ACC row[TN] = row_of_panels(its, p + part * PART + e);
+    for (int j = 0; j < TN; ++j) x[j * PART + e] = row[j];
+  }
+#elif SHARES_ELEMENTS
+  ACC rows[TOGETHER * TN] = shared_rows(base, part * PART);
+  for (int j = 0; j < TN; ++j)
+    for (int e = 0; e < PART; ++e) x[j * PART + e] = rows[e * TN + j];
+#elif B_READS == VECTORS && QUANTIZED != 1
+  for (int j = 0; j < TN; ++j) {
+    ACC y[PER_VECTOR] = elements_of(vector_b(raw_b((its.b[j] + p + part * PART) / PER_VECTOR), 0));
+    for (int e = 0; e < PART; ++e) x[j * PART + e] = conjugate_if(CONJUGATE_B, y[e]);
+  }
+#elif INDEXED_B
+  for (int j = 0; j < TN; ++j)
+    for (int e = 0; e < PART; ++e) x[j * PART + e] = load_b(its.b[j] + row_of_b(p + part * PART + e));
+#else
+  int at = (p + part * PART) * b_at.y;
+  for (int j = 0; j < TN; ++j)
+    for (int e = 0; e < PART; ++e) x[j * PART + e] = load_b(its.b[j] + at + e * b_at.y);
+#endif
+  return x;
+}
+
+// The sums of this invocation.
+ACC sum[TM][TN];
+
+#if BY_CHUNKS
+// One chunk of each row, and the products of its groups.
+Chunk chunks[TM];
+float in_group[TM][TN];
+#if BROADCAST > 1 && B_READS == VECTORS
+const int own_reads = (REACH / 4 + BROADCAST - 1) / BROADCAST;
+vec4 own[TN][own_reads];  // what an invocation reads of the vectors of B for a chunk
+vec4 vector_of_column(Columns its, int j, int first, int v) { return readInvocationARB(own[j][v / BROADCAST], uint(v % BROADCAST)); }
+#elif B_READS == VECTORS
+vec4 vector_of_column(Columns its, int j, int first, int v) { return vector_b(raw_b((its.b[j] + first >> 2) + v), 0); }
+#endif
+
+float multiply_add_quad(float sum, vec4 x, float y[4]) {
+  return multiply_add(multiply_add(multiply_add(multiply_add(sum, x.x, y[0]), x.y, y[1]), x.z, y[2]), x.w, y[3]);
+}
+
+// Quad q, a constant, of chunk `number`, a constant, of the turn that begins with p. `from`: the first row in shared memory.
+void multiply_quad(int q, int number, int p, Columns its, int from) {
+  int first = chunk_begin(p) + number * CHUNK;
+  float x[TN][4];
+#if SHARES
+  ACC rows[TOGETHER * TN] = shared_rows(chunk_begin(p) - from, number * CHUNK + QUAD_BEGIN(q));
+  for (int j = 0; j < TN; ++j)
+    for (int e = 0; e < 4; ++e) x[j][e] = rows[(CODE_AT(q, e) - QUAD_BEGIN(q)) * TN + j];
+#elif PANELS
+  for (int e = 0; e < 4; ++e) {
+    ACC row[TN] = row_of_panels(its, first + CODE_AT(q, e));
+    for (int j = 0; j < TN; ++j) x[j][e] = row[j];
+  }
+#elif B_READS == VECTORS
+  for (int j = 0; j < TN; ++j) {
+    float rows[QUAD_REACH];
+    for (int v = 0; v < QUAD_REACH / 4; ++v) {
+      float y[4] = elements_of(vector_of_column(its, j, first, QUAD_BEGIN(q) / 4 + v));
+      for (int e = 0; e < 4; ++e) rows[4 * v + e] = y[e];
+    }
+    for (int e = 0; e < 4; ++e) x[j][e] = rows[CODE_AT(q, e) - QUAD_BEGIN(q)];
+  }
+#else
+  for (int j = 0; j < TN; ++j)
+    for (int e = 0; e < 4; ++e) x[j][e] = load_b(its.b[j] + row_of_b(first + CODE_AT(q, e)));
+#endif
+  for (int i = 0; i < TM; ++i) {
+    vec4 numbers = numbers_of(chunks[i], q, quad_of(chunks[i], q));
+    for (int j = 0; j < TN; ++j) {
+#if HAS_OFFSETS
+      sum[i][j] = multiply_add_quad(sum[i][j], numbers, x[j]);
+#else
+      if (q % GROUP_QUADS == 0) in_group[i][j] = 0.0;
+      in_group[i][j] = multiply_add_quad(in_group[i][j], numbers, x[j]);
+      if (q % GROUP_QUADS == GROUP_QUADS - 1) sum[i][j] += scaled(chunks[i], q / GROUP_QUADS, in_group[i][j]);
+#endif
+    }
+  }
+}
+
+void multiply_chunk(int number, int p, Row rows[TM], Columns its, int from) {
+  for (int i = 0; i < TM; ++i) chunks[i] = load_chunk(rows[i], p, number);
+#if BROADCAST > 1 && B_READS == VECTORS
+  for (int j = 0; j < TN; ++j)
+    for (int s = 0; s < own_reads; ++s)
+      own[j][s] = vector_b(raw_b((its.b[j] + chunk_begin(p) + number * CHUNK >> 2) + s * BROADCAST + int(gl_SubGroupInvocationARB)), 0);
+#endif
+  // Written out: which bits are a quad's depends on its number. As a loop, Mesa's compilers keep the chunks in memory.
+#define QUAD(q) multiply_quad(q, number, p, its, from);
+  QUAD(0) QUAD(1) QUAD(2) QUAD(3) QUAD(4) QUAD(5) QUAD(6) QUAD(7)
+#if QUADS == 16
+  QUAD(8) QUAD(9) QUAD(10) QUAD(11) QUAD(12) QUAD(13) QUAD(14) QUAD(15)
+#endif
+}
+#endif
 
 void main() {
   int layer = z0 + int(gl_WorkGroupID.z);
-  int z = ITEM(layer);
+  int z = item_of(layer);
   int lane = int(gl_LocalInvocationID.x);
   bool along_k = WIDE > 0 || a_at.z == 1;
   int lane_k = along_k ? lane % LANES_K : lane / turn;
@@ -320,46 +269,79 @@ void main() {
   int column = x0 + int(gl_WorkGroupID.x) * TN;
 
   int a[TM];
-  FOR_ROWS(PLACE)
+  for (int i = 0; i < TM; ++i) a[i] = a_row(z, min(row + i * turn + lane_m, size.x - 1));
+  Columns its;
 #if PANELS
-  int panels = panels_at.y + z * panels_at.w + column / (panel_vectors * PER_VECTOR) * size.z * panel_vectors;
-  int shift = column % (panel_vectors * PER_VECTOR);
+  its.panels = panels_at.y + z * panels_at.w + column / (panel_vectors * PER_VECTOR) * size.z * panel_vectors;
+  its.shift = column % (panel_vectors * PER_VECTOR);
 #else
-  int b[TN];
-  FOR_VECTORS(PLACE_B, 0)
+  for (int j = 0; j < TN; ++j) its.b[j] = b_column(z, min(column + j, size.y - 1));
 #endif
 #if SHARES
-  PLACE_COLUMNS
+  int columns[PER_VECTOR] = columns_to_bring(z, column, lane);
 #endif
 
-  ACC sum[TM][TN];
-  FOR_ROWS(CLEAR_ROW)
-  int begin = BEGIN_K(layer), end = END_K(layer);
+  for (int i = 0; i < TM; ++i)
+    for (int j = 0; j < TN; ++j) sum[i][j] = ZERO;
+  int begin = begin_k(layer), end = end_k(layer);
 #if BY_CHUNKS
+  hidden = uint(min(a[0], 0));
   Row rows[TM];
-  FOR_ROWS(PLACE_ROW)
+  for (int i = 0; i < TM; ++i) rows[i] = row_of_codes(a[i]);
   int whole = has_chunks() ? begin + (end - begin) / SPAN * SPAN : begin;
+#if SHARES
+  for (int from = begin, last = min(from + SHARED_K, whole); from < whole; from = last, last = min(from + SHARED_K, whole)) {
+    bring_columns(columns, lane, from, whole);
+#else
   {
-    CHUNKS_UP_TO(whole) {
-      BRING_WITH_CHUNKS(from, whole)
-      for (int p = from + lane_k * OF_TURN; p < last; p += LANES_K * OF_TURN) {
-        CHUNKS_OF_TURN
-      }
+    int from = begin, last = whole;
+#endif
+    for (int p = from + lane_k * OF_TURN; p < last; p += LANES_K * OF_TURN) {
+      multiply_chunk(0, p, rows, its, from);
+#if TURN_CHUNKS > 1
+      multiply_chunk(1, p, rows, its, from);
+      multiply_chunk(2, p, rows, its, from);
+      multiply_chunk(3, p, rows, its, from);
+#endif
     }
   }
   begin = whole;
 #endif
-  // Of WIDE reads, parts and windows of k are multiples of 16 bytes.
-  ELEMENTS_UP_TO(end) {
-    BRING_WITH_ELEMENTS(from, end)
+  // With WIDE, every part of k is a multiple of 16 bytes.
+#if SHARES_ELEMENTS
+  for (int from = begin, last = min(from + SHARED_K, end); from < end; from = last, last = min(from + SHARED_K, end)) {
+    bring_columns(columns, lane, from, end);
+#else
+  {
+    int from = begin, last = end;
+#endif
     for (int p = from + lane_k * STEP; p < last; p += LANES_K * STEP) {
-      STEP_OF_A as[TM];
-      LOAD_STEP_OF_A
-      PARTS_OF_STEP
+#if STEP > PART
+      uvec4 as[TM];
+      for (int i = 0; i < TM; ++i) as[i] = bits_a(a[i] + p);
+#endif
+      for (int part = 0; part < STEP / PART; ++part) {
+        ACC b[TN * PART] = part_of_b(its, p, part, p - from);
+        for (int i = 0; i < TM; ++i) {
+#if STEP > PART
+          ACC x[PART] = elements_of(part_of_a(as[i], part));
+#elif BY_LINES
+          ACC x[PART] = elements_of(part_of_a(bits_a(a[i] + p), 0));
+#endif
+#if BY_LINES
+          for (int e = 0; e < PART; ++e) x[e] = conjugate_if(CONJUGATE_A, x[e]);
+#else
+          ACC x[1] = ACC[1](load_a(a[i] + column_of_a(p)));
+#endif
+          for (int j = 0; j < TN; ++j)
+            for (int e = 0; e < PART; ++e) sum[i][j] = multiply_add(sum[i][j], x[e], b[j * PART + e]);
+        }
+      }
     }
   }
 
-  FOR_ROWS(COPY_ROW)
+  for (int i = 0; i < TM; ++i)
+    for (int j = 0; j < TN; ++j) sums[lane_k * elements + (j * TM + i) * turn + lane_m] = sum[i][j];
 #if LANES_K > 1
   for (int lanes = LANES_K / 2; lanes > 0; lanes /= 2) {
     memoryBarrierShared();

@@ -17,6 +17,8 @@
 #error "naive: WORKGROUP_X and WORKGROUP_Y must be powers of two up to 32"
 #endif
 
+#define A_READS ELEMENTS
+#define B_READS ELEMENTS
 #include "gemm.glsl"
 
 layout(local_size_x = WORKGROUP_X, local_size_y = WORKGROUP_Y) in;

@@ -39,50 +39,54 @@
 #error "outer: WORKGROUP must be a power of two from 4 to 256"
 #endif
 
+#define A_READS ELEMENTS
+#define B_READS ELEMENTS
 #include "gemm.glsl"
 
-#define ROWS 1
-#define VECTORS (TN / PER_VECTOR)
-#define STEPS K
-#include "unroll.glsl"
-
 layout(local_size_x = WORKGROUP) in;
+const int vectors = TN / PER_VECTOR;
 
 // A device with few storage buffers has no room for one more beside the items.
-#define BY_VECTOR (HAS_PLAIN && WRITES_C && !(ITEMS && BINDING_ITEMS < 5))
+#define BY_VECTOR (HAS_PLAIN && !PARTS && !(ITEMS && BINDING_ITEMS < 5))
 #if BY_VECTOR
 layout(std430, binding = BINDING_C) buffer BufferVectorsOfC { VECTOR VectorsOfC[]; };  // C again
 #endif
+
+int column_of(int column, int j) { return column + j * (PER_VECTOR * WORKGROUP); }
+
+// A row of A times b.
+VECTOR[vectors] multiply_row(int z, int row, VECTOR b[K][vectors]) {
+  int from = a_row(z, row);
+  ACC a[K];
+  for (int s = 0; s < K; ++s) {
+    a[s] = ZERO;
+    if (s < size.z) a[s] = load_a(from + column_of_a(s));
+  }
+  VECTOR sum[vectors];
+  for (int j = 0; j < vectors; ++j) {
+    sum[j] = VECTOR(0);
+    for (int s = 0; s < K; ++s) sum[j] += scale(a[s], b[s][j]);
+  }
+  return sum;
+}
 
 void main() {
   int z = z0 + int(gl_WorkGroupID.z);
   int row = y0 + int(gl_WorkGroupID.y) * TM, end = min(row + TM, size.x);
   int first = x0 + int(gl_WorkGroupID.x) * (TN * WORKGROUP);
   int column = first + int(gl_LocalInvocationID.x) * PER_VECTOR;
-#define COLUMN(j) (column + (j) * (PER_VECTOR * WORKGROUP))
 
   // Columns beyond the edge repeat the last one, and are not stored. Beyond k there are zeros.
-  VECTOR b[K][VECTORS];
-#define GET_B(e) load_b(b_column(z, min(place + (e), size.y - 1)) + at)
-#define LOAD_B(i, j, s)                                \
-  b[s][j] = VECTOR(0);                                 \
-  if ((s) < size.z) {                                  \
-    int place = COLUMN(j), at = row_of_b(s);           \
-    b[s][j] = VECTOR_OF(GET_B);                        \
-  }
-#define LOAD_VECTOR(i, j) FOR_STEPS(LOAD_B, i, j)
-  FOR_VECTORS(LOAD_VECTOR, 0)
-
-  // One row of A times b.
-#define LOAD_A(i, j, s) a[s] = ZERO; if ((s) < size.z) a[s] = load_a(a_at_i + column_of_a(s));
-#define ADD(i, j, s) sum[j] += scale(a[s], b[s][j]);
-#define ADD_VECTOR(i, j) sum[j] = VECTOR(0); FOR_STEPS(ADD, i, j)
-#define MULTIPLY_ROW(i)            \
-  int a_at_i = a_row(z, i);        \
-  ACC a[K];                        \
-  FOR_STEPS(LOAD_A, 0, 0)          \
-  VECTOR sum[VECTORS];               \
-  FOR_VECTORS(ADD_VECTOR, 0)
+  VECTOR b[K][vectors];
+  for (int j = 0; j < vectors; ++j)
+    for (int s = 0; s < K; ++s) {
+      b[s][j] = VECTOR(0);
+      if (s < size.z) {
+        ACC x[PER_VECTOR];
+        for (int e = 0; e < PER_VECTOR; ++e) x[e] = load_b(b_column(z, min(column_of(column, j) + e, size.y - 1)) + row_of_b(s));
+        b[s][j] = vector_of(x);
+      }
+    }
 
 #if BY_VECTOR
   // The condition is the same for a whole workgroup: drivers that compute on a CPU run both sides of a condition that is not, and each
@@ -92,29 +96,28 @@ void main() {
   if (has(FIRST_K) && c_at.z == 1 && (c | c_at.y) % PER_VECTOR == 0 && first + TN * WORKGROUP <= size.y) {
     bool reads_c = has(READ_C) && of_c != ZERO;
     for (int i = row; i < end; ++i) {
-      MULTIPLY_ROW(i)
+      VECTOR sum[vectors] = multiply_row(z, i, b);
       int at = (c + i * c_at.y) / PER_VECTOR;
-#define STORE(i, j)                                              \
-  {                                                              \
-    VECTOR value = VECTOR(0);                                      \
-    if (of_sum != ZERO) value = scale(of_sum, sum[j]);           \
-    if (reads_c) value += scale(of_c, VectorsOfC[at + (j) * WORKGROUP]); \
-    VectorsOfC[at + (j) * WORKGROUP] = value;                     \
-  }
-      FOR_VECTORS(STORE, 0)
+      for (int j = 0; j < vectors; ++j) {
+        VECTOR value = VECTOR(0);
+        if (of_sum != ZERO) value = scale(of_sum, sum[j]);
+        if (reads_c) value += scale(of_c, VectorsOfC[at + j * WORKGROUP]);
+        VectorsOfC[at + j * WORKGROUP] = value;
+      }
     }
     return;
   }
 #endif
   for (int i = row; i < end; ++i) {
-    MULTIPLY_ROW(i)
+    VECTOR sum[vectors] = multiply_row(z, i, b);
     // finish() is compiled once. The sums move up each turn: most GPUs keep an array that is indexed at run time in memory.
     ACC sums[TN];
-#define COPY_ONE(i, j, e) sums[(j) * PER_VECTOR + (e)] = ELEMENT_OF(sum[j], e);
-#define COPY(i, j) FOR_ELEMENTS(COPY_ONE, i, j)
-    FOR_VECTORS(COPY, 0)
+    for (int j = 0; j < vectors; ++j) {
+      ACC x[PER_VECTOR] = elements_of(sum[j]);
+      for (int e = 0; e < PER_VECTOR; ++e) sums[j * PER_VECTOR + e] = x[e];
+    }
     for (int q = 0; q < TN; ++q) {
-      int c_column = COLUMN(q / PER_VECTOR) + q % PER_VECTOR;
+      int c_column = column_of(column, q / PER_VECTOR) + q % PER_VECTOR;
       if (c_column < size.y) finish(z, i, c_column, sums[0]);
       for (int s = 1; s < TN; ++s) sums[s - 1] = sums[s];
     }

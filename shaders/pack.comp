@@ -3,15 +3,15 @@
 // pack: brings op(A), or the transpose of op(B), into panels: aligned, padded with zeros, in the accumulator's type.
 //
 // The source has m rows (B: n columns) and k steps of k. A panel is `width` rows wide; panel q holds element (row, p) of the source
-// at ((q * padded_k) + p) * width + row - q * width, so that what belongs to one p lies together. Each invocation writes STEP
-// vectors: PER_VECTOR rows of STEP successive p. A workgroup is `lanes` invocations along the rows, the rest of it along p, so that few
+// at ((q * padded_k) + p) * width + row - q * width, so that what belongs to one p lies together. Each invocation writes `step`
+// vectors: PER_VECTOR rows of `step` successive p. A workgroup is `lanes` invocations along the rows, the rest of it along p, so that few
 // rows keep it busy as well.
 //
 // Grid      workgroups over the vectors of rows (x) and the p (y) from x0 and y0 on, and over the items of a batch (z) from z0 on
 // Buffers   0: the source, 6: the panels
 // Uniforms  size: the rows, the padded k, k, the items; a_at: the source's placement; panels_at: the first vector of the panels, the
 //           panels' width in vectors, the vectors from item to item, lanes; flags: PACKS_B if the source is B
-// Macros    WORKGROUP: a power of two up to 1024; the other macros, buffers and uniforms: gemm.glsl
+// Macros    WORKGROUP: a power of two up to 1024; the other macros, buffers and uniforms: the files that are included
 
 #ifndef WORKGROUP
 #define WORKGROUP 64
@@ -19,19 +19,25 @@
 #if WORKGROUP < 1 || WORKGROUP > 1024 || (WORKGROUP & (WORKGROUP - 1)) != 0
 #error "pack: WORKGROUP must be a power of two up to 1024"
 #endif
-#define STEP 4
-#define PACKS
+#define A_READS ELEMENTS
 
-#include "gemm.glsl"
+#include "common.glsl"
+#include "types.glsl"
+#include "layers.glsl"
+#include "quantization.glsl"
+#include "operand_a.glsl"
 
 layout(local_size_x = WORKGROUP) in;
+layout(location = 15) uniform ivec4 panels_at;
+layout(std430, binding = BINDING_PARTIAL) writeonly buffer BufferPacked { VECTOR Packed[]; };
 
 void main() {
+  const int step = 4;  // of p for each invocation
   int z = z0 + int(gl_WorkGroupID.z);
   int lane = int(gl_LocalInvocationID.x), lanes = panels_at.w;
   int vector = x0 / PER_VECTOR + int(gl_WorkGroupID.x) * lanes + lane % lanes;
   int row = vector * PER_VECTOR;
-  int first_p = y0 + (int(gl_WorkGroupID.y) * (WORKGROUP / lanes) + lane / lanes) * STEP;
+  int first_p = y0 + (int(gl_WorkGroupID.y) * (WORKGROUP / lanes) + lane / lanes) * step;
   int width = panels_at.y;
   if (row >= (size.x + width * PER_VECTOR - 1) / (width * PER_VECTOR) * (width * PER_VECTOR)) return;
 #if ITEMS
@@ -42,20 +48,21 @@ void main() {
   int to = panels_at.x + z * panels_at.z + (vector / width * size.y + first_p) * width + vector % width;
   int from = a_at.x + item;
   int rows[PER_VECTOR];
-  for (int e = 0; e < PER_VECTOR; ++e) rows[e] = row_of_a(min(row + e, size.x - 1));
-#define LOAD(e) load_a(from + rows[e] + at)
-  if (row + PER_VECTOR <= size.x && first_p + STEP <= size.z) {
-    for (int p = first_p; p < first_p + STEP; ++p) {
+  for (int e = 0; e < PER_VECTOR; ++e) rows[e] = from + row_of_a(min(row + e, size.x - 1));
+  ACC x[PER_VECTOR];
+  if (row + PER_VECTOR <= size.x && first_p + step <= size.z) {
+    for (int p = first_p; p < first_p + step; ++p) {
       int at = column_of_a(p);
-      Packed[to] = VECTOR_OF(LOAD);
+      for (int e = 0; e < PER_VECTOR; ++e) x[e] = load_a(rows[e] + at);
+      Packed[to] = vector_of(x);
       to += width;
     }
     return;
   }
-  for (int p = first_p; p < min(first_p + STEP, size.y); ++p) {
+  for (int p = first_p; p < min(first_p + step, size.y); ++p) {
     int at = p < size.z ? column_of_a(p) : 0;
-#define LOAD_OR_ZERO(e) (row + e < size.x && p < size.z ? LOAD(e) : ZERO)
-    Packed[to] = VECTOR_OF(LOAD_OR_ZERO);
+    for (int e = 0; e < PER_VECTOR; ++e) x[e] = row + e < size.x && p < size.z ? load_a(rows[e] + at) : ZERO;
+    Packed[to] = vector_of(x);
     to += width;
   }
 }

@@ -45,6 +45,21 @@
 #ifndef CODES
 #define CODES I8
 #endif
+#ifndef QUANTIZED
+#define QUANTIZED 0
+#endif
+#ifndef BLOCK_CODES
+#define BLOCK_CODES 0
+#endif
+#ifndef BLOCK_BYTES
+#define BLOCK_BYTES 0
+#endif
+#ifndef HAS_CHUNKS
+#define HAS_CHUNKS 0
+#endif
+#if QUANTIZED < 0 || QUANTIZED > 2 || QUANTIZED > 0 && (SUM != F32 || QUANTIZED == 1 && TYPE_A != F32 || QUANTIZED == 2 && TYPE_B != F32)
+#error "quantization: QUANTIZED must be 0, 1 or 2, and the type of that operand F32"
+#endif
 #if (QUANTIZED > 0) != (FORMAT != UNQUANTIZED)
 #error "quantization: FORMAT must be one of those above where an operand is quantised"
 #endif
@@ -59,26 +74,30 @@
 #define SCALES_APART (BLOCK_CODES <= 1)
 #define HAS_ELEMENTS (FORMAT == PER_ROW || FORMAT == PER_TENSOR)
 
+// The words of codes that one read of A's lines takes: 4 from an image. From a storage buffer 2 where 4 blocks of 32 codes in a turn are a
+// multiple of 8 bytes, and 1 where rows would have to be very long for a turn of whole vectors.
+#if QUANTIZED != 1 || A_READS != LINES
+#define CODES_AT_ONCE 1
+#elif WIDE == 2 || BLOCK_CODES <= 1 || BLOCK_BYTES % 16 == 0
+#define CODES_AT_ONCE 4
+#define CODES_READ uvec4
+#elif BLOCK_CODES == 32 && BLOCK_BYTES % 2 == 0
+#define CODES_AT_ONCE 2
+#define CODES_READ uvec2
+#else
+#define CODES_AT_ONCE 1
+#endif
+
 #if QUANTIZED
 layout(location = 18) uniform ivec4 codes_at;
 
-#if QUANTIZED == 1
-#if CODES_IN_VECTORS == 4
-#define WORD_OF_CODES(i) word_of(VECTOR_A((i) >> 2), i)
-#elif CODES_IN_VECTORS == 2
-#define WORD_OF_CODES(i) word_of(A[(i) >> 1], i)
-#else
-#define WORD_OF_CODES(i) A[i]
-#endif
-#define ROW_LENGTH a_at.y
-#else
-#define WORD_OF_CODES(i) B[i]
-#define ROW_LENGTH b_at.z
-#endif
+// The operand's file defines these: word i of the binding, and the elements from row to row.
+uint word_of_codes(int i);
+int row_length();
 
 // The byte at `at`, and the half that begins at the even byte `at`.
-uint byte_at(int at) { return bitfieldExtract(WORD_OF_CODES(at >> 2), (at & 3) * 8, 8); }
-float half_at(int at) { return from_half((WORD_OF_CODES(at >> 2) >> ((at & 2) * 8)) & 0xffffu); }
+uint byte_at(int at) { return bitfieldExtract(word_of_codes(at >> 2), (at & 3) * 8, 8); }
+float half_at(int at) { return from_half((word_of_codes(at >> 2) >> ((at & 2) * 8)) & 0xffffu); }
 // The lower or the upper 4 bits of the byte at `at`.
 uint nibble_at(int at, bool upper) { return upper ? byte_at(at) >> 4 : byte_at(at) & 15u; }
 
@@ -95,30 +114,26 @@ layout(std430, binding = BINDING_ZEROS) readonly buffer BufferZeros { uint Zeros
 // Where the zero of the code's group begins. GPUs divide by many instructions, with a sign or for a remainder by more.
 int bit_of_zero(int index) {
   const uint group = uint(GROUP), bits = uint(CODE_BITS);
-  uint from_begin = uint(index + codes_at.w), row_length = uint(ROW_LENGTH), row = from_begin / row_length;
+  uint from_begin = uint(index + codes_at.w), row_length = uint(row_length()), row = from_begin / row_length;
   uint row_bits = (row_length / group * bits + 7u) & ~7u;
   return codes_at.z * 8 + int(row * row_bits + (from_begin - row * row_length) / group * bits);
 }
 #endif
 #endif
 
-#if WIDE && defined READS_B_WIDE
-// Four successive codes along k, from a multiple of four on, as they are read.
-struct CodesRead {
-  uvec2 words;  // the same word twice, or the two between whose halves the codes lie
-  uint scale;   // the word of which the scale is a half
-};
-
-CodesRead read_codes(int index) {
+#if QUANTIZED == 1 && A_READS == VECTORS || QUANTIZED == 2 && B_READS == VECTORS
+// Four successive codes along k, from a multiple of four on, as they are read: the same word twice, or the two between whose halves the
+// codes lie; and the word of which the scale is a half.
+uvec3 raw_codes(int index) {
   int block = codes_at.x + (index >> 5) * BLOCK_BYTES, at = block + 2 + (index & (FORMAT == Q4_0 ? 15 : 31));
-  return CodesRead(uvec2(WORD_OF_CODES(at >> 2), WORD_OF_CODES((at + 3) >> 2)), WORD_OF_CODES(block >> 2));
+  return uvec3(word_of_codes(at >> 2), word_of_codes((at + 3) >> 2), word_of_codes(block >> 2));
 }
 
 // The numbers that they stand for. Blocks have an odd number of halves: every other one begins in the middle of a word.
-vec4 vector_of_codes(CodesRead codes, int index) {
+vec4 vector_of_codes(uvec3 codes, int index) {
   int half_word = (codes_at.x >> 1) + (index >> 5);
-  uint bits = (half_word & 1) != 0 ? codes.words.x : codes.words.x >> 16 | codes.words.y << 16;
-  float scale = from_16_bits(codes.scale, half_word, false);
+  uint bits = (half_word & 1) != 0 ? codes.x : codes.x >> 16 | codes.y << 16;
+  float scale = from_16_bits(codes.z, half_word, false);
 #if FORMAT == Q4_0
   bits = bits >> ((index & 16) >> 2) & 0x0f0f0f0fu;
   vec4 q = vec4(bitfieldExtract(bits, 0, 8), bitfieldExtract(bits, 8, 8), bitfieldExtract(bits, 16, 8), bitfieldExtract(bits, 24, 8));
@@ -152,7 +167,7 @@ float dequantize(int index) {
 #elif HAS_ELEMENTS
 float dequantize(int index) {
 #if FORMAT == PER_ROW
-  int row = (index + codes_at.w) / ROW_LENGTH;
+  int row = (index + codes_at.w) / row_length();
 #else
   const int row = 0;
 #endif
@@ -162,7 +177,7 @@ float dequantize(int index) {
 #elif CODES == U8
   float code = float(byte_at(at));
 #else
-  float code = from_word(CODES, WORD_OF_CODES(at >> 2), at);
+  float code = from_word(CODES, word_of_codes(at >> 2), at);
 #endif
   RETURN(float, scale_at(row) * code);
 }

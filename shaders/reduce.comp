@@ -6,7 +6,7 @@
 //
 // Grid      workgroups over the elements of C, row after row, from x0 on (x), and over the items of a batch (z) from z0 on
 // Macros    WORKGROUP: a power of two up to 1024
-// Shapes, buffers, uniforms and the other macros: gemm.glsl
+// Shapes: gemm.glsl; buffers, uniforms and the other macros: the files that are included
 
 #ifndef WORKGROUP
 #define WORKGROUP 64
@@ -14,9 +14,15 @@
 #if WORKGROUP < 1 || WORKGROUP > 1024 || (WORKGROUP & (WORKGROUP - 1)) != 0
 #error "reduce: WORKGROUP must be a power of two up to 1024"
 #endif
-#define REDUCES
+#define C_FROM PARTIAL_SUMS
 
-#include "gemm.glsl"
+#include "common.glsl"
+#include "types.glsl"
+#include "layers.glsl"
+#include "sums.glsl"
+#include "activation.glsl"
+#include "operand_c.glsl"
+#include "finish.glsl"
 
 layout(local_size_x = WORKGROUP) in;
 

@@ -65,6 +65,8 @@
 #define FUSES
 #endif
 
+#define A_READS (PANELS == 0)  // ELEMENTS or NOTHING
+#define B_READS A_READS
 #include "gemm.glsl"
 #if BROADCAST > 1 && (SUM == F64 || SUM == C128)
 #error "register: BROADCAST must be 1 for doubles"
@@ -73,25 +75,11 @@
 #error "register: TN must be what a vector holds, or more"
 #endif
 
-#define ROWS TM
-#define VECTORS (TN / PER_VECTOR)
-#define STEPS STEP_K
-#include "unroll.glsl"
-
 layout(local_size_x = WORKGROUP, local_size_y = WORKGROUP_Y) in;
-
-#define PITCH_A (TM * WORKGROUP_Y / PER_VECTOR)  // the vectors of A of a step
-#define PLACE(i, s) ((s) * PITCH_A + (i) / PER_VECTOR)
-#define READS ((STEP_K * TM / PER_VECTOR + BROADCAST - 1) / BROADCAST)
-// These are parts of main() and use its variables.
-#define LOAD_OWN(i) if ((i) < READS) own[min(i, READS - 1)] = panel(a_at_p + (i) * BROADCAST + int(gl_SubGroupInvocationARB));
-#if BROADCAST > 1
-#define LOADED(at) readInvocationARB(own[(at) / BROADCAST], uint((at) % BROADCAST))
-#else
-#define LOADED(at) panel(a_at_p + (at))
-#endif
-#define LOAD_A(i, j, s) if ((i) % PER_VECTOR == 0) a[s][(i) / PER_VECTOR] = LOADED(PLACE(i, s));
-#define COPY_ONE(i, j, e) sums[(i) * TN + (j) * PER_VECTOR + (e)] = KEPT(ELEMENT_OF_SUM(sum[i][j], e));
+const int vectors = TN / PER_VECTOR;
+const int pitch_a = TM * WORKGROUP_Y / PER_VECTOR;  // the vectors of A of one p
+// What an invocation reads of the vectors of A of a step, of which it needs all.
+const int reads = (STEP_K * TM / PER_VECTOR + BROADCAST - 1) / BROADCAST;
 
 // What an array that is indexed at run time has of a sum. Of doubles it has the bits: NVIDIA's compiler (580.159) gives other elements of
 // such an array of doubles.
@@ -109,82 +97,87 @@ layout(local_size_x = WORKGROUP, local_size_y = WORKGROUP_Y) in;
 #define SUM_OF(kept) kept
 #endif
 
+int column_of(int column, int j) { return column + j * (PER_VECTOR * WORKGROUP) + int(gl_LocalInvocationID.x) * PER_VECTOR; }
+
 void main() {
   int layer = z0 + int(gl_WorkGroupID.z);
-  int z = ITEM(layer);
-  int lane = int(gl_LocalInvocationID.x);
+  int z = item_of(layer);
   int first_row = y0 + int(gl_WorkGroupID.y) * (TM * WORKGROUP_Y);
   int row = first_row + int(gl_LocalInvocationID.y) * TM;
   int column = x0 + int(gl_WorkGroupID.x) * (TN * WORKGROUP);
-#define COLUMN(j) (column + (j) * (PER_VECTOR * WORKGROUP) + lane * PER_VECTOR)
 
-  PRECISE RUNNING_VECTOR sum[TM][VECTORS];
-#define CLEAR(i, j) sum[i][j] = ZERO_VECTOR;
-#define CLEAR_ROW(i) FOR_VECTORS(CLEAR, i)
-  FOR_ROWS(CLEAR_ROW)
+  PRECISE RUNNING_VECTOR sum[TM][vectors];
+  for (int i = 0; i < TM; ++i)
+    for (int j = 0; j < vectors; ++j) sum[i][j] = ZERO_VECTOR;
 
 #if PANELS
-  int a_at_p = panels_at.x + z * panels_at.z + (first_row / (TM * WORKGROUP_Y) * size.z + BEGIN_K(layer)) * PITCH_A +
+  int a_at_p = panels_at.x + z * panels_at.z + (first_row / (TM * WORKGROUP_Y) * size.z + begin_k(layer)) * pitch_a +
                int(gl_LocalInvocationID.y) * (TM / PER_VECTOR);
-  int b_at_p = panels_at.y + z * panels_at.w + (column / (TN * WORKGROUP) * size.z + BEGIN_K(layer)) * (VECTORS * WORKGROUP) + lane;
-  for (int p = BEGIN_K(layer); p < END_K(layer); p += STEP_K) {
-    VECTOR a[STEP_K][TM / PER_VECTOR], b[STEP_K][VECTORS];
+  int b_at_p = panels_at.y + z * panels_at.w + (column / (TN * WORKGROUP) * size.z + begin_k(layer)) * (vectors * WORKGROUP) +
+               int(gl_LocalInvocationID.x);
+  for (int p = begin_k(layer); p < end_k(layer); p += STEP_K) {
+    ACC a[STEP_K][TM / PER_VECTOR][PER_VECTOR];
+    VECTOR b[STEP_K][vectors];
 #if BROADCAST > 1
-    VECTOR own[READS];
-    FOR_ROWS(LOAD_OWN)
+    VECTOR own[reads];
+    for (int i = 0; i < reads; ++i) own[i] = panel(a_at_p + i * BROADCAST + int(gl_SubGroupInvocationARB));
+#define LOAD(at) readInvocationARB(own[(at) / BROADCAST], uint((at) % BROADCAST))
+#else
+#define LOAD(at) panel(a_at_p + (at))
 #endif
-#define LOAD_ROW(i) FOR_STEPS(LOAD_A, i, 0)
-    FOR_ROWS(LOAD_ROW)
-#define LOAD_B(i, j, s) b[s][j] = panel(b_at_p + ((s) * VECTORS + j) * WORKGROUP);
-#define LOAD_VECTOR(i, j) FOR_STEPS(LOAD_B, i, j)
-    FOR_VECTORS(LOAD_VECTOR, 0)
-#define MULTIPLY(i, j, s) ADD_SCALED(sum[i][j], a[s][(i) / PER_VECTOR], (i) % PER_VECTOR, b[s][j]);
-#define MULTIPLY_VECTOR(i, j) FOR_STEPS(MULTIPLY, i, j)
-#define MULTIPLY_ROW(i) FOR_VECTORS(MULTIPLY_VECTOR, i)
-    FOR_ROWS(MULTIPLY_ROW)
-    a_at_p += STEP_K * PITCH_A;
-    b_at_p += STEP_K * VECTORS * WORKGROUP;
+    for (int i = 0; i < TM / PER_VECTOR; ++i)
+      for (int s = 0; s < STEP_K; ++s) a[s][i] = elements_of(LOAD(s * pitch_a + i));
+    for (int j = 0; j < vectors; ++j)
+      for (int s = 0; s < STEP_K; ++s) b[s][j] = panel(b_at_p + (s * vectors + j) * WORKGROUP);
+    for (int i = 0; i < TM; ++i)
+      for (int j = 0; j < vectors; ++j)
+        for (int s = 0; s < STEP_K; ++s) ADD_SCALED(sum[i][j], a[s][i / PER_VECTOR][i % PER_VECTOR], b[s][j]);
+    a_at_p += STEP_K * pitch_a;
+    b_at_p += STEP_K * vectors * WORKGROUP;
   }
 #else
-  int a[TM], b[TN];
+  int a[TM], b[vectors][PER_VECTOR];
   for (int i = 0; i < TM; ++i) a[i] = a_row(z, min(row + i, size.x - 1));
-  for (int j = 0; j < TN; ++j) b[j] = b_column(z, min(COLUMN(j / PER_VECTOR) + j % PER_VECTOR, size.y - 1));
-  for (int p = BEGIN_K(layer); p < END_K(layer); ++p) {
-    VECTOR bs[VECTORS];
-#define LOAD(e) load_b(b[at + e] + row_of_b(p))
-    for (int j = 0; j < VECTORS; ++j) {
-      int at = j * PER_VECTOR;
-      bs[j] = VECTOR_OF(LOAD);
+  for (int j = 0; j < vectors; ++j)
+    for (int e = 0; e < PER_VECTOR; ++e) b[j][e] = b_column(z, min(column_of(column, j) + e, size.y - 1));
+  for (int p = begin_k(layer); p < end_k(layer); ++p) {
+    VECTOR bs[vectors];
+    for (int j = 0; j < vectors; ++j) {
+      ACC x[PER_VECTOR];
+      for (int e = 0; e < PER_VECTOR; ++e) x[e] = load_b(b[j][e] + row_of_b(p));
+      bs[j] = vector_of(x);
     }
-#define MULTIPLY(i, j) ADD_SCALED_BY(sum[i][j], as, bs[j]);
-#define MULTIPLY_ROW(i) { ACC as = load_a(a[i] + column_of_a(p)); FOR_VECTORS(MULTIPLY, i) }
-    FOR_ROWS(MULTIPLY_ROW)
+    for (int i = 0; i < TM; ++i) {
+      ACC as = load_a(a[i] + column_of_a(p));
+      for (int j = 0; j < vectors; ++j) ADD_SCALED(sum[i][j], as, bs[j]);
+    }
   }
 #endif
 
 #if WORKGROUP_Y > 1
   // The sums pass by one place, so that finish() is compiled once: GPUs keep an array that is indexed at run time in memory.
-#define ADVANCE(i, j) sum[i][j] = sum[((i) * VECTORS + j + 1) % (TM * VECTORS) / VECTORS][(j + 1) % VECTORS];
-#define ADVANCE_ROW(i) FOR_VECTORS(ADVANCE, i)
   int elements = max(PER_VECTOR, -size.z);  // compilers cannot see that it is the former: finish() would be compiled for each
-  for (int q = 0; q < TM * VECTORS; ++q) {
+  for (int q = 0; q < TM * vectors; ++q) {
     RUNNING_VECTOR vector = sum[0][0];
-    FOR_ROWS(ADVANCE_ROW)
-    int r = row + q / VECTORS;
+    for (int i = 0; i < TM; ++i)
+      for (int j = 0; j < vectors; ++j) sum[i][j] = j + 1 < vectors ? sum[i][min(j + 1, vectors - 1)] : sum[min(i + 1, TM - 1)][0];
+    int r = row + q / vectors;
     for (int e = 0; e < elements; ++e) {
-      int c = COLUMN(q % VECTORS) + e;
+      int c = column_of(column, q % vectors) + e;
       if (r < size.x && c < size.y) finish(layer, r, c, element(vector, e));
     }
   }
 #else
   // Through an array that is indexed at run time: finish() written out for each element would take the compiler seconds.
   KEPT_SUM sums[TM * TN];
-#define COPY(i, j) FOR_ELEMENTS(COPY_ONE, i, j)
-#define COPY_ROW(i) FOR_VECTORS(COPY, i)
-  FOR_ROWS(COPY_ROW)
+  for (int i = 0; i < TM; ++i)
+    for (int j = 0; j < vectors; ++j) {
+      RUNNING x[PER_VECTOR] = elements_of(sum[i][j]);
+      for (int e = 0; e < PER_VECTOR; ++e) sums[i * TN + j * PER_VECTOR + e] = KEPT(x[e]);
+    }
   for (int q = 0; q < TM * TN; ++q) {
     int i = q / TN, j = q % TN;
-    int c = COLUMN(j / PER_VECTOR) + j % PER_VECTOR;
+    int c = column_of(column, j / PER_VECTOR) + j % PER_VECTOR;
     if (row + i < size.x && c < size.y) finish(layer, row + i, c, SUM_OF(sums[q]));
   }
 #endif

@@ -26,38 +26,31 @@ shared VECTOR shared_columns[PLACE_OF(SHARED_VECTORS)];
 #define ROW_OF(v, e) ((v) / (TN / PER_VECTOR))
 #define COLUMN_OF(v, e) ((v) % (TN / PER_VECTOR) * PER_VECTOR + (e))
 #endif
-// Element f, a constant, of those that lie in successive vectors.
-#define OF_SHARED(vectors, f) ELEMENT_OF(vectors[(f) / PER_VECTOR], (f) % PER_VECTOR)
-
-// These macros are parts of main(), and use its variables. The first one says where the columns begin that this invocation brings of each row;
-// the second brings the rows from `first` on, up to `end` if that comes first. All invocations come there.
-#define PLACE_COLUMNS      \
-  int columns[PER_VECTOR]; \
+// Where the columns begin that an invocation brings of each row.
+int[PER_VECTOR] columns_to_bring(int z, int column, int lane) {
+  int columns[PER_VECTOR];
   for (int e = 0; e < PER_VECTOR; ++e) columns[e] = b_column(z, min(column + COLUMN_OF(lane, e), size.y - 1));
-#if READS_QUADS_OF_B  // of one column, which lies along k
-#define READ_ROWS vector_of_read(TYPE_B, VECTOR_B((columns[0] + min(row, last_row)) / PER_VECTOR))
+  return columns;
+}
+
+// Brings the rows from `first` on, up to `end` if that comes first. All invocations come here.
+void bring_columns(int columns[PER_VECTOR], int lane, int first, int end) {
+  VECTOR read[SHARED_READS];
+  for (int i = 0; i < SHARED_READS; ++i) {
+    int row = first + ROW_OF(lane, 0) + ROW_OF(i * WORKGROUP, 0);
+#if B_READS == VECTORS  // of one column, which lies along k
+    read[i] = vector_b(raw_b((columns[0] + min(row, end - 1)) / PER_VECTOR), 0);
 #else
-#define READ_ROWS VECTOR_OF(READ_OF)
-#define READ_OF(e) load_b(columns[e] + row_of_b(min(row + (TN < PER_VECTOR ? (e) / TN : 0), last_row)))
+    ACC x[PER_VECTOR];
+    for (int e = 0; e < PER_VECTOR; ++e) x[e] = load_b(columns[e] + row_of_b(min(row + (TN < PER_VECTOR ? e / TN : 0), end - 1)));
+    read[i] = vector_of(x);
 #endif
-#define BRING_COLUMNS(first, end)                                                                    \
-  {                                                                                                  \
-    int last_row = (end) - 1;                                                                        \
-    VECTOR read[SHARED_READS];                                                                       \
-    for (int i = 0; i < SHARED_READS; ++i) {                                                         \
-      int row = (first) + ROW_OF(lane, 0) + ROW_OF(i * WORKGROUP, 0);                                \
-      read[i] = READ_ROWS;                                                                           \
-    }                                                                                                \
-    barrier();                                                                                       \
-    for (int i = 0; i < SHARED_READS; ++i) shared_columns[PLACE_OF(i * WORKGROUP + lane)] = read[i]; \
-    memoryBarrierShared();                                                                           \
-    barrier();                                                                                       \
   }
-// Declares `vectors`, those of `count` rows: from row `first`, a constant, of the ones that begin with `base`.
-#define READ_COLUMNS(count, base, first)              \
-  VECTOR vectors[(count) * TN / PER_VECTOR];          \
-  for (int v = 0; v < (count) * TN / PER_VECTOR; ++v) \
-    vectors[v] = shared_columns[PLACE_OF((base) * TN / PER_VECTOR) + PLACE_OF((first) * TN / PER_VECTOR + v)];
+  barrier();
+  for (int i = 0; i < SHARED_READS; ++i) shared_columns[PLACE_OF(i * WORKGROUP + lane)] = read[i];
+  memoryBarrierShared();
+  barrier();
+}
 #else
 #define SHARED_K 0
 #endif

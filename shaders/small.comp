@@ -25,6 +25,8 @@
 #error "small: WORKGROUP must be a power of two up to 1024"
 #endif
 
+#define A_READS ELEMENTS
+#define B_READS ELEMENTS
 #include "gemm.glsl"
 
 layout(local_size_x = WORKGROUP) in;

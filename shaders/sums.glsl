@@ -1,4 +1,13 @@
-// Products and their sums, in each PRECISION: what gemm.glsl knows of adding up.
+// Products and their sums, in each PRECISION.
+
+// A sum that is not complete yet. Of two floats the first is the rounded sum, the second about what roundings took from it.
+#if PRECISION == 2
+#define RUNNING vec2
+#elif PRECISION == 3
+#define RUNNING double
+#else
+#define RUNNING ACC
+#endif
 
 #if IS_COMPLEX
 #define PRODUCT(a, b) ACC(EXACT(a.x * b.x) - EXACT(a.y * b.y), EXACT(a.x * b.y) + EXACT(a.y * b.x))
@@ -30,10 +39,11 @@ struct RunningVector {
 };
 #define RUNNING_VECTOR RunningVector
 #define ZERO_VECTOR RunningVector(vec4(0), vec4(0))
-#define ADD_SCALED(to, x, e, y) add_product(to.sum, to.rest, vec4((x)[e]), y)
-#define ADD_SCALED_BY(to, x, y) add_product(to.sum, to.rest, vec4(x), y)
-#define ELEMENT_OF_SUM(x, e) vec2((x).sum[e], (x).rest[e])
-vec2 element(RunningVector x, int e) { return vec2(SELECTED(x.sum, e), SELECTED(x.rest, e)); }
+#define ADD_SCALED(to, x, y) add_product(to.sum, to.rest, vec4(x), y)
+vec2[4] elements_of(RunningVector x) {
+  return vec2[4](vec2(x.sum.x, x.rest.x), vec2(x.sum.y, x.rest.y), vec2(x.sum.z, x.rest.z), vec2(x.sum.w, x.rest.w));
+}
+vec2 element(RunningVector x, int e) { return vec2(element(x.sum, e), element(x.rest, e)); }
 
 vec2 multiply_add(vec2 sum, float a, float b) {
   add_product(sum.x, sum.y, a, b);
@@ -56,25 +66,26 @@ float rounded(vec2 sum) {
 #elif PRECISION == 3
 #define RUNNING_VECTOR dvec4
 #define ZERO_VECTOR dvec4(0)
-#define ADD_SCALED(to, x, e, y) ADD_TO(to, double((x)[e]) * dvec4(y))
-#define ADD_SCALED_BY(to, x, y) ADD_TO(to, double(x) * dvec4(y))
-#define ELEMENT_OF_SUM(x, e) (x)[e]
-double element(dvec4 x, int e) { return SELECTED(x, e); }
+#define ADD_SCALED(to, x, y) ADD_TO(to, double(x) * dvec4(y))
+double[4] elements_of(dvec4 x) { return double[4](x.x, x.y, x.z, x.w); }
+double element(dvec4 x, int e) { return e < 2 ? e < 1 ? x.x : x.y : e < 3 ? x.z : x.w; }
 double multiply_add(double sum, float a, float b) { RETURN(double, sum + EXACT(double(a) * double(b))); }
 #define ADD_SUM(to, x) ADD_TO(to, x)
 #define ROUNDED(sum) float(sum)
 #else
 #define RUNNING_VECTOR VECTOR
 #define ZERO_VECTOR VECTOR(0)
-#define ELEMENT_OF_SUM(x, e) ELEMENT_OF(x, e)
 #if defined FUSES && SUM == F32 && PRECISION == 0
-#define ADD_SCALED(to, x, e, y) to = fma(VECTOR((x)[e]), y, to)
+#define ADD_SCALED(to, x, y) to = fma(VECTOR(x), y, to)
 float multiply_add(float sum, float a, float b) { return fma(a, b, sum); }
 #else
-#define ADD_SCALED(to, x, e, y) ADD_TO(to, SCALE(x, e, y))
+#if IS_COMPLEX
+#define ADD_SCALED(to, x, y) ADD_TO(to, scale(x, y))
+#else
+#define ADD_SCALED(to, x, y) ADD_TO(to, (x) * (y))
+#endif
 ACC multiply_add(ACC sum, ACC a, ACC b) { RETURN(ACC, sum + EXACT(PRODUCT(a, b))); }
 #endif
-#define ADD_SCALED_BY(to, x, y) ADD_TO(to, scale(x, y))
 #define ADD_SUM(to, x) ADD_TO(to, x)
 #define ROUNDED(sum) sum
 #endif

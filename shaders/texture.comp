@@ -7,7 +7,7 @@
 // Buffers   0: what is written to the texture; or 2: what is read from it; 1 is not read; image unit 0: the texture
 // Uniforms  size: columns, rows, channels; y0: the texture's first row; a_at, c_at: the buffer's first element
 // Macros    TEXELS: a texel's format, below; WRITES: 1 if the texture is written; WORKGROUP_X, WORKGROUP_Y: powers of two up to 32;
-//           TYPE_A, TYPE_C: the elements of the buffer, TYPE_A with WRITES. The other macros, buffers and uniforms: gemm.glsl
+//           TYPE_A, TYPE_C: the elements of the buffer, TYPE_A with WRITES. The other macros, buffers and uniforms: the files that are included
 
 #ifndef WORKGROUP_X
 #define WORKGROUP_X 8
@@ -29,8 +29,9 @@
 #error "texture: TEXELS must be 0 to 5, and WRITES 0 or 1"
 #endif
 
-#define WHOLE_SUMS
-#include "gemm.glsl"
+#include "common.glsl"
+#include "types.glsl"
+#include "operand_c.glsl"
 
 layout(local_size_x = WORKGROUP_X, local_size_y = WORKGROUP_Y) in;
 
@@ -49,6 +50,16 @@ layout(local_size_x = WORKGROUP_X, local_size_y = WORKGROUP_Y) in;
 #endif
 #if WRITES
 layout(FORMAT_OF_TEXELS, binding = 0) writeonly uniform highp image2D Texels;
+#if IS_16_BITS(TYPE_A)
+layout(std430, binding = BINDING_A) readonly buffer BufferA { uint A[]; };
+float load(int at) { return from_16_bits(A[at >> 1], at, TYPE_A == BF16); }
+#elif IS_8_BITS(TYPE_A)
+layout(std430, binding = BINDING_A) readonly buffer BufferA { uint A[]; };
+float load(int at) { return float(from_word(TYPE_A, A[at >> 2], at)); }
+#else
+layout(std430, binding = BINDING_A) readonly buffer BufferA { ACC A[]; };
+float load(int at) { return float(A[at]); }
+#endif
 #else
 layout(FORMAT_OF_TEXELS, binding = 0) readonly uniform highp image2D Texels;
 #endif
@@ -59,10 +70,10 @@ void main() {
   int channels = size.z, element = (at.y * size.x + at.x) * channels;
 #if WRITES
   element += a_at.x;
-  vec4 texel = vec4(load_a(element), 0.0, 0.0, 1.0);
-  if (channels > 1) texel.y = load_a(element + 1);
-  if (channels > 2) texel.z = load_a(element + 2);
-  if (channels > 3) texel.w = load_a(element + 3);
+  vec4 texel = vec4(load(element), 0.0, 0.0, 1.0);
+  if (channels > 1) texel.y = load(element + 1);
+  if (channels > 2) texel.z = load(element + 2);
+  if (channels > 3) texel.w = load(element + 3);
   imageStore(Texels, texel_at, texel);
 #else
   element += c_at.x;

@@ -15,6 +15,8 @@
 #error "tiled: TILE must be 2, 4, 8, 16 or 32"
 #endif
 
+#define A_READS ELEMENTS
+#define B_READS ELEMENTS
 #include "gemm.glsl"
 
 layout(local_size_x = TILE, local_size_y = TILE) in;

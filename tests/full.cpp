@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <glgemm/experimental.hpp>
 #include <glgemm/verify.hpp>
 #include <iostream>
 #include <new>
@@ -115,10 +116,10 @@ std::int64_t check_convolutions(Engine& engine, const Arguments& x) {
     if (random.coin()) options.workspace_bytes = 4096 << random.below(12);
     const bool is_tight = random.below(4) == 0;
     if (is_tight) {
-      options.limits = engine.limits();
-      options.limits->storage_block_bytes = 4096 << random.below(4);
-      if (random.coin()) options.limits->storage_blocks = 4;
-      for (std::int64_t& groups : options.limits->groups) groups = 2 + random.below(20);
+      options.experimental.edit().limits = engine.limits();
+      options.experimental.edit().limits->storage_block_bytes = 4096 << random.below(4);
+      if (random.coin()) options.experimental.edit().limits->storage_blocks = 4;
+      for (std::int64_t& groups : options.experimental.edit().limits->groups) groups = 2 + random.below(20);
     }
     if (random.below(4) == 0 && !is_integer(convolution.output.type) && convolution.output.type != Type::f64)
       options.precision = random.pick({Precision::extended, Precision::reproducible});
@@ -163,7 +164,8 @@ struct Outcome {
 /// The programs number `share`, `share` + jobs, ...; whatever jobs are, a program gets the same cases. Returns the exit status
 /// but for what failed.
 int run(const Arguments& x, std::int64_t share, Outcome& outcome) {
-  const EngineOptions options = test::engine_options();  // where bits are promised the self-check tells which form the driver needs
+  const EngineOptions options =
+      test::engine_options();  // where bits are promised the self-check tells which form the driver needs
   Engine engine = test::own_engine(options);
   if (x.walls) {
     const std::int64_t wrong = check_walls(engine);

@@ -10,8 +10,9 @@
 #include <filesystem>
 #include <functional>
 #include <glgemm/accelerators.hpp>
+#include <glgemm/experimental.hpp>
 #include <glgemm/glgemm.hpp>
-#include <glgemm/program_report.hpp>
+#include <glgemm/inspect.hpp>
 #include <glgemm/streaming.hpp>
 #include <glgemm/verify.hpp>
 #include <iostream>
@@ -163,23 +164,22 @@ class Soak {
     PlanOptions result;
     if (coin()) result.split_k = below(4);
     if (coin()) result.workspace_bytes = 20000 << below(10);
-    if (below(4) == 0) result.untuned = true;
-    if (below(4) == 0) result.runs = 1;
+    if (below(4) == 0) result.experimental.edit().untuned = true;
+    if (below(4) == 0) result.experimental.edit().runs = 1;
     return result;
   }
 
   Engine& own() {
     if (own_) return *own_;
     EngineOptions options;
-    options.self_check = coin();
+    options.experimental.edit().self_check = coin();
     options.use_ready_programs = coin();
     options.check_context = coin();
     options.program_cache = coin() ? cache_.file("programs") : "";
     if (below(3) == 0) options.max_dispatch = std::chrono::microseconds(1 + below(5000));
-    if (below(3) == 0) options.max_buffer_bytes = 4096 << below(6);
-    if (below(3) == 0) options.release_on_destruction = true;
+    if (below(3) == 0) options.experimental.edit().max_buffer_bytes = 4096 << below(6);
     if (below(4) == 0)
-      options.adjust_limits = [blocks = std::int64_t{4096} << below(8)](Limits& limits) {
+      options.experimental.edit().adjust_limits = [blocks = std::int64_t{4096} << below(8)](Limits& limits) {
         limits.storage_block_bytes = std::min(limits.storage_block_bytes, blocks);
       };
     return *(own_ = std::make_unique<Engine>(get_proc_address, options));
@@ -200,7 +200,7 @@ class Soak {
   Accelerators& accelerators() {
     if (accelerators_) return *accelerators_;
     AcceleratorsOptions options;
-    options.engine.self_check = coin();
+    options.engine.experimental.edit().self_check = coin();
     options.min_piece = std::chrono::nanoseconds(0);
     const std::string here = std::to_string(context().device().index), list = coin() ? here + "," + here : here;
     accelerators_ = std::make_unique<Accelerators>(headless_accelerators(list), options);

@@ -3,9 +3,9 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <glgemm/convolution_plan.hpp>
 #include <glgemm/glgemm.hpp>
 #include <glgemm/headless.hpp>
+#include <glgemm/inspect.hpp>
 
 using namespace std::chrono_literals;
 

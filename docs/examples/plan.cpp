@@ -1,6 +1,6 @@
 // A plan is made, and read, without a GPU.
 #include <glgemm/glgemm.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 #include <iostream>
 #include <optional>
 

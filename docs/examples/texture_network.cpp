@@ -172,9 +172,7 @@ bool is_drawing(const std::vector<unsigned char>& rgb) {
 }
 
 bool run(GLFWwindow* window, int frames, const char* image) {
-  glgemm::EngineOptions options;
-  options.release_on_destruction = true;  // whatever happens
-  glgemm::Engine engine(glfwGetProcAddress, options);
+  glgemm::Engine engine(glfwGetProcAddress);
   Pencil pencil(engine);
   const Target scene, drawing;
   const unsigned program = make_program();

@@ -13,7 +13,7 @@
 #include <glgemm/engine.hpp>
 #include <glgemm/export.hpp>
 #include <glgemm/matrix.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/plan_options.hpp>
 #include <glgemm/streaming.hpp>
 
 namespace glgemm {

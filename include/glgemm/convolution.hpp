@@ -97,28 +97,4 @@ struct Convolution {
 ///                                numbers
 GLGEMM_EXPORT Extents output_size(const Convolution& convolution);
 
-/// A convolution as far as planning is concerned: sizes, types and layouts, without buffers. Its images have three dimensions:
-/// those that a Convolution lacks come first, with one element.
-struct ConvolutionProblem {
-  using Three = std::array<std::int64_t, 3>;
-  static constexpr Three ones{1, 1, 1};
-
-  std::int64_t batch = 1;
-  std::int64_t input_channels = 1, output_channels = 1;
-  std::int64_t groups = 1;
-  Three input = ones, output = ones, filter = ones;
-  Three stride = ones, dilation = ones;
-  Three before{};  ///< the padding before the first elements
-  TensorLayout input_layout = TensorLayout::nhwc, output_layout = TensorLayout::nhwc;
-  FilterLayout filter_layout = FilterLayout::ohwi;
-  Type input_type = Type::f32, output_type = Type::f32;
-  ElementFormat filters{};
-  bool transposed = false;
-  /// Whether each begins at a multiple of 16 bytes in its buffer.
-  bool input_aligned = true, filters_aligned = true, output_aligned = true;
-  bool bias = false, residual = false;
-  ActivationKind activation = ActivationKind::none;
-  friend bool operator==(const ConvolutionProblem&, const ConvolutionProblem&) = default;
-};
-
 }  // namespace glgemm

@@ -41,20 +41,25 @@ struct DeviceInfo {
   bool device_clock = true;
 };
 
-struct ConvolutionPlan;  // convolution_plan.hpp
-class Fence;             // fence.hpp
-class Job;               // job.hpp
-class PackedOperand;     // device_matrix.hpp
-struct Explanation;      // plan.hpp
-struct Plan;             // plan.hpp
-struct ProgramReport;    // program_report.hpp
-class Scope;             // scope.hpp
-struct TextureView;      // texture.hpp
+class Fence;          // fence.hpp
+class Job;            // job.hpp
+class PackedOperand;  // device_matrix.hpp
+class Scope;          // scope.hpp
+struct TextureView;   // texture.hpp
+// inspect.hpp
+struct ConvolutionPlan;
+struct ConvolutionProblem;
+struct Explanation;
+struct Plan;
+struct ProgramReport;
+struct StruckOff;
+// experimental.hpp
+struct ExperimentalEngineOptions;
 
 /// What ran, and how long it took. Filling it makes the call wait for the GPU.
 struct Report {
   std::string kernel;                ///< that ran, with its parameters, as parse_kernel() reads it: "tiled:tile=32"
-  std::shared_ptr<const Plan> plan;  ///< all that was decided; glgemm/plan.hpp says what is in it
+  std::shared_ptr<const Plan> plan;  ///< all that was decided, see inspect.hpp
   std::int64_t slices = 0;
   std::int64_t dispatches = 0;
   std::chrono::nanoseconds kernel_time{};  ///< on the GPU, from before the first dispatch to after the last
@@ -67,9 +72,6 @@ enum class Vendor { none, allowed };
 
 /// How an engine works, beyond what the context decides.
 struct EngineOptions {
-  /// Gets every program's source before the driver does, and returns the source that is compiled instead. For people who try
-  /// changed shaders. The workgroup's size, the uniforms and the buffers must stay as they are.
-  std::function<std::string(const ProgramKey& key, std::string source)> rewrite_source;
   /// Whether a product takes a kernel that is compiled already, rather than wait until the planned one is. prepare() compiles the
   /// planned one; so does the driver in the background, where it can (KHR_parallel_shader_compile).
   bool use_ready_programs = false;
@@ -93,26 +95,10 @@ struct EngineOptions {
   /// there and in the built-in table as PlanOptions::tuning. Entries that cannot be read are left out, and `log` is told. Empty:
   /// the built-in table alone. By default the table at TuningTable::user_path(), if it exists.
   std::optional<std::string> tuning{};
-  /// Whether a program runs a small product of integers, whose every byte is compared, before its first use; drivers do
-  /// miscompile. Where Precision promises bits, products of other numbers are compared to the bit: the promise rests on what the
-  /// driver makes of `precise`. A program that fails is struck off (see Engine::struck_off), and another form of it
-  /// (ProgramKey::sealed) or another kernel is taken. The check waits for the GPU, a few milliseconds, and some tens of them
-  /// where bits are promised. prepare() does it ahead, and the program cache remembers it.
-  bool self_check = true;
   /// The longest time that a dispatch is planned to take. Drivers end a context whose work holds the device up for a few
   /// seconds, and a frame waits for what was enqueued before it. A longer product is enqueued in slices of about that time, see
   /// Engine::gemm.
   std::chrono::nanoseconds max_dispatch = std::chrono::milliseconds(100);
-  /// The largest buffer that a DeviceMatrix makes; a larger matrix lies in bands. By default the largest that the driver gives.
-  /// Meant for drivers that give more than they can handle, and for trying bands on small matrices.
-  std::optional<std::int64_t> max_buffer_bytes{};
-  /// Changes what the engine found of the device: for trying, with a device that can do more, what a lesser one would run. What
-  /// it adds to the device's abilities is not checked.
-  std::function<void(Limits& limits)> adjust_limits{};
-  /// Whether the destructor does what release() does, so that an exception that passes leaves no OpenGL object behind. The
-  /// engine's context must be current when the engine is destroyed: declare what keeps the context before the engine. The
-  /// destructor asks OpenGL whether it is; where another context or none is current, it abandons the objects and tells `log`.
-  bool release_on_destruction = false;
   /// Whether products may run by the library of the device's maker, which reaches matrix cores that OpenGL does not: NVIDIA's
   /// cuBLAS, on the same buffers, with its driver's libcuda. Both are looked for now, when the engine is made, and never needed:
   /// Limits::vendor says how far that came, the log says why, and the planner takes the kernel `cublas` where it expects it to be
@@ -121,6 +107,7 @@ struct EngineOptions {
   /// The path of that library, or of its folder. By default the variable GLGEMM_CUBLAS, else where the system looks for
   /// libraries.
   std::optional<std::string> vendor_library{};
+  Opaque<ExperimentalEngineOptions> experimental{};
 };
 
 /// Multiplies matrices in one context of OpenGL 4.3 or OpenGL ES 3.1, or newer.
@@ -150,7 +137,8 @@ class GLGEMM_EXPORT Engine {
   /// @throws GlError                this process is a fork of one that has used glgemm
   /// @throws std::invalid_argument  get_proc_address is null, or options.max_dispatch is not positive
   explicit Engine(GetProcAddress get_proc_address, EngineOptions options = {});
-  /// Abandons what was not released, without calling OpenGL; releases it with EngineOptions::release_on_destruction.
+  /// Does what release() does if the engine's context is current. Else it abandons the OpenGL objects, and tells the log: another
+  /// context or none is current, or the context was destroyed. So declare what keeps the context before the engine.
   ~Engine();
   Engine(Engine&&) noexcept;
   Engine& operator=(Engine&&) noexcept;
@@ -187,7 +175,7 @@ class GLGEMM_EXPORT Engine {
   ///
   /// The first product of its kind plans, compiles and checks its programs, and makes room in the engine's workspace; prepare()
   /// does so ahead. A later product of that kind makes these OpenGL calls and no others. None waits or asks for errors, and
-  /// nothing is allocated, except for a batch that gives its items one by one. plan.hpp explains panels, parts and pieces.
+  /// nothing is allocated, except for a batch that gives its items one by one. inspect.hpp explains panels, parts and pieces.
   /// - for each dispatch (one; with panels a pack of A, or of B, or both before; with parts of k a reduction after):
   ///   glUseProgram, glBindBufferRange for each buffer, glBindImageTexture for panels (on CPU drivers), glProgramUniform* for
   ///   what differs from the last dispatch of the program, glMemoryBarrier (not where only pieces of C that are apart are in
@@ -242,7 +230,7 @@ class GLGEMM_EXPORT Engine {
   /// Enqueues a convolution, see convolution.hpp, on the context's command stream; does not wait for the GPU.
   ///
   /// The first of its kind plans, compiles, checks and makes room, as the first product of a kind does. Then each piece of the
-  /// plan (convolution_plan.hpp) is a copy of the input with a border of zeros, where it needs one (glUseProgram,
+  /// plan (inspect.hpp) is a copy of the input with a border of zeros, where it needs one (glUseProgram,
   /// glBindBufferRange twice, glProgramUniform* for what differs, glMemoryBarrier, glDispatchCompute), and products as gemm()
   /// enqueues them. What gemm() says of slices, barriers and OpenGL's state holds here too.
   /// @throws std::invalid_argument  sizes or types disagree, a tensor leaves its buffer or is misaligned, a buffer is mapped as
@@ -285,8 +273,9 @@ class GLGEMM_EXPORT Engine {
   /// self-check. Where `why` is given, it gets the reasons. Throws as make_plan. Any thread, while no other uses the engine.
   Plan plan(const Problem& problem, const PlanOptions& options = {}, Explanation* why = nullptr) const;
 
-  /// The programs that failed their self-check, or that the driver refused to compile or to link, and what was wrong. This engine's
-  /// plans do without them. Where PlanOptions names a kernel whose program is refused, the call throws GlError with the driver's log.
+  /// The programs that failed their self-check, or that the driver refused to compile or to link, and what was wrong. This
+  /// engine's plans do without them. Where PlanOptions names a kernel whose program is refused, the call throws GlError with the
+  /// driver's log.
   std::vector<StruckOff> struck_off() const;
 
   /// Bytes of workspace that gemm() would need for the product. Throws as make_plan. Any thread.
@@ -321,7 +310,8 @@ class GLGEMM_EXPORT Engine {
 
   /// Copies a B into a matrix of its own, in the form that this engine's kernels read fastest: for a B that is used again and
   /// again. Enqueues; does not wait.
-  /// @throws std::invalid_argument  the view leaves its buffer or is misaligned, is quantised or indexed, or its buffer is mapped as
+  /// @throws std::invalid_argument  the view leaves its buffer or is misaligned, is quantised or indexed, or its buffer is mapped
+  /// as
   ///                                gemm() says
   /// @throws OutOfMemory            with the bytes asked for
   PackedOperand prepack(const BufferView& b, Op op = Op::none);
@@ -329,7 +319,8 @@ class GLGEMM_EXPORT Engine {
   /// Copies the elements of a matrix from host memory to a buffer. `from` holds the view's stored lines (rows if row-major,
   /// columns if column-major), each `ld` elements behind the one before; 0: without gaps. May return before the device has them;
   /// the host's may then be changed. What lies between the view's lines is not written.
-  /// @throws std::invalid_argument  the view leaves its buffer or is misaligned, its buffer is mapped as gemm() says, or an ld below
+  /// @throws std::invalid_argument  the view leaves its buffer or is misaligned, its buffer is mapped as gemm() says, or an ld
+  /// below
   ///                                the width
   void upload(const void* from, std::int64_t ld, const BufferView& to);
   /// Copies the elements of a matrix from a buffer to host memory. Waits for what was enqueued before.

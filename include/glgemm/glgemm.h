@@ -371,14 +371,9 @@ typedef struct glgemm_limits {
 typedef struct glgemm_options {
   size_t struct_size;
   const char* kernel;       ///< run this kernel or fail: "naive", "tiled:tile=16", ...; NULL: the planner chooses
-  int64_t slice_columns;    ///< the most columns of workgroups of one dispatch; 0, the default: what suits the kernel
-  int64_t slice_rows;       ///< the most rows of workgroups of one dispatch; 0, the default: what suits the kernel
   int64_t workspace_bytes;  ///< the most bytes of workspace that may be needed, 256 MiB by default
   int64_t split_k;          ///< parts of k that are summed apart; 0, the default: the planner's choice, 1: none
-  double runs;              ///< how often the product is going to run, against which compile times are weighed; 1000 by default
-  int32_t untuned;          ///< 1: leave the engine's tuning table aside; 0 by default
-  const glgemm_limits* limits;  ///< plan within these limits; NULL: the device's
-  int32_t precision;            ///< GLGEMM_PRECISION_STANDARD, the default, ...
+  int32_t precision;        ///< GLGEMM_PRECISION_STANDARD, the default, ...
 } glgemm_options;
 
 /// What ran, and how long it took. Filling it makes the call wait for the GPU.
@@ -408,9 +403,6 @@ typedef struct glgemm_engine_options {
   void* user;  ///< handed to the callbacks
   /// Gets a line for what a developer may want to know: programs compiled, objects left behind. NULL: nobody does.
   void (*log)(const char* message, void* user);
-  /// Gets every program's description and source before the driver does; what it returns (copied at once) is compiled instead,
-  /// with NULL the source itself. The workgroup's size, the uniforms and the buffers must stay as they are. NULL: none.
-  const char* (*rewrite_source)(const char* program, const char* source, void* user);
   /// 1: where the program that a product is planned with is not compiled yet, and another kernel's that can run it is, take that
   /// one rather than wait. 0 by default.
   int32_t use_ready_programs;
@@ -423,13 +415,9 @@ typedef struct glgemm_engine_options {
   /// A table that `glgemm tune` wrote. "": the built-in one alone. NULL, the default: the variable GLGEMM_TUNING, else
   /// glgemm/tuning.json in the user's cache folder.
   const char* tuning;
-  /// 1, the default: check each program on a small product before it is relied on; one that fails is not used. 0: do not.
-  int32_t self_check;
   /// No dispatch is planned for longer: drivers end a context whose work holds the device up for a few seconds. A longer product
   /// is enqueued in slices of about that. 100 ms by default.
   int64_t max_dispatch_ns;
-  /// The largest buffer that a glgemm_matrix makes; a larger matrix lies in bands. 0, the default: as large as the driver allows.
-  int64_t max_buffer_bytes;
   /// 1: products may run by the library of the device's maker, which has matrix cores: NVIDIA's cuBLAS. 0, the default: by
   /// glgemm's programs alone.
   int32_t vendor;
@@ -634,7 +622,7 @@ typedef glgemm_proc (*glgemm_get_proc_address)(const char* name);
 /// @param options  NULL: the defaults
 /// @return GLGEMM_UNSUPPORTED       no context is current, or one older than OpenGL 4.3 and OpenGL ES 3.1; the message has its
 /// version
-/// @return GLGEMM_INVALID_ARGUMENT  options->max_dispatch_ns is not positive, or options->max_buffer_bytes is negative
+/// @return GLGEMM_INVALID_ARGUMENT  options->max_dispatch_ns is not positive
 GLGEMM_EXPORT glgemm_status glgemm_engine_create(glgemm_get_proc_address get_proc_address, const glgemm_engine_options* options,
                                                  glgemm_engine** engine);
 /// Deletes the engine's OpenGL objects. Afterwards only glgemm_engine_release(), _abandon() and _destroy() may be called.
@@ -643,7 +631,8 @@ GLGEMM_EXPORT glgemm_status glgemm_engine_release(glgemm_engine* engine);
 /// Forgets the engine's OpenGL objects, and those of its matrices, jobs, fences and scopes, without calling OpenGL: for a context
 /// that is lost or gone. Any thread.
 GLGEMM_EXPORT glgemm_status glgemm_engine_abandon(glgemm_engine* engine);
-/// Frees the engine's memory; what was not released is abandoned: OpenGL is not called. NULL is passed over. Any thread.
+/// Does what glgemm_engine_release() does if the engine's context is current on this thread; else abandons the OpenGL objects and
+/// tells the log. Then frees the engine's memory. NULL is passed over. Any thread.
 GLGEMM_EXPORT void glgemm_engine_destroy(glgemm_engine* engine);
 
 /// What the context says of itself. Any thread.

@@ -1,6 +1,6 @@
 // What an application needs that multiplies matrices with OpenGL compute shaders in its own context.
 //
-// Further headers are for those who want more: plan.hpp (what shall run), tuning.hpp (tables of the fastest kernels),
+// Further headers are for those who want more: inspect.hpp (what runs and why), tuning.hpp (tables of the fastest kernels),
 // streaming.hpp (matrices larger than the device), accelerators.hpp (several devices at once), verify.hpp (whether a result is
 // right), headless.hpp (a context without a window), glm.hpp (glm's matrices).
 #pragma once

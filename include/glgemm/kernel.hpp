@@ -14,9 +14,6 @@
 
 namespace glgemm {
 
-enum class Type;
-struct Problem;
-struct Limits;
 struct KernelAccess;
 
 /// A kernel: a family of programs, and the value of each of its parameters. "blocked" is a family, and block_m one of its
@@ -40,10 +37,6 @@ class GLGEMM_EXPORT Kernel {
   Values values_{};  ///< in the order of the family's parameters; 0 beyond them
 };
 
-/// Whether a kernel reads an operand by vectors of 16 bytes, and from where: `none` reads element by element, `storage` reads
-/// vectors from a storage buffer, `image` reads them as an image. On CPU drivers an image is several times as fast.
-enum class VectorReads { none, storage, image };
-
 /// A parameter of a family.
 struct KernelParameter {
   std::string_view name;
@@ -57,7 +50,6 @@ struct KernelParameter {
 GLGEMM_EXPORT const std::vector<Kernel>& kernel_table();
 /// The kernels that are a vendor's library and no program of glgemm's: cublas. See EngineOptions::vendor.
 GLGEMM_EXPORT const std::vector<Kernel>& library_kernels();
-GLGEMM_EXPORT bool is_library(const Kernel& kernel) noexcept;
 /// "tiled", "naive": the name of the family, which is also its file's name in shaders/.
 GLGEMM_EXPORT std::string_view name(const Kernel& kernel) noexcept;
 /// What the family is for, in one line.
@@ -76,36 +68,5 @@ GLGEMM_EXPORT int parameter(const Kernel& kernel, std::string_view name);
 /// The kernel with another value of that parameter.
 /// @throws std::invalid_argument  as `parameter`
 GLGEMM_EXPORT Kernel with(Kernel kernel, std::string_view name, int value);
-
-/// The tuner's space: every kernel that can run this problem under these limits and may be the fastest, each family with the
-/// parameters that make sense on such a device (a CPU's vectors have 8 lanes, so its workgroups do).
-GLGEMM_EXPORT std::vector<Kernel> kernel_space(const Problem& problem, const Limits& limits);
-/// Why this kernel cannot run this problem under these limits, as a sentence with the numbers; empty if it can.
-GLGEMM_EXPORT std::string why_not(const Problem& problem, const Kernel& kernel, const Limits& limits);
-/// The size of a workgroup of the kernel in invocations: x, y, z.
-GLGEMM_EXPORT std::array<int, 3> workgroup(const Kernel& kernel);
-/// From where the kernel reads panels of A and B (gemv: of B). A pack step writes them before: aligned, padded with zeros, of the
-/// accumulator's type, k by k. `none`: the kernel reads the operands as they lie.
-GLGEMM_EXPORT VectorReads panels(const Kernel& kernel);
-/// The block of C that one workgroup computes.
-struct Block {
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
-};
-GLGEMM_EXPORT Block block_of(const Kernel& kernel);
-/// Bytes of shared memory that one workgroup needs.
-GLGEMM_EXPORT std::int64_t shared_bytes(const Kernel& kernel, Type type);
-
-/// How often the elements of A and of B are read, on average for each element (all elements of one operand are alike but for
-/// the edges of C).
-struct Traffic {
-  double buffer_reads_of_a = 0;  ///< reads of an element of A from its storage buffer
-  double buffer_reads_of_b = 0;
-  double shared_reads_of_a = 0;  ///< reads of an element of A from a workgroup's shared memory
-  double shared_reads_of_b = 0;
-  double bytes = 0;           ///< bytes read from A's and B's buffers and written to C's, altogether
-  double flops_per_byte = 0;  ///< 2 m n k / bytes (8 m n k for complex types): arithmetic for each byte of buffer traffic
-};
-GLGEMM_EXPORT Traffic traffic(const Problem& problem, const Kernel& kernel);
 
 }  // namespace glgemm

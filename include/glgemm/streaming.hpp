@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,9 +14,11 @@
 #include <glgemm/engine.hpp>
 #include <glgemm/export.hpp>
 #include <glgemm/matrix.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/plan_options.hpp>
 
 namespace glgemm {
+
+struct StreamPlan;  // inspect.hpp
 
 /// A rectangle of a matrix as it is stored.
 struct Section {
@@ -124,37 +127,6 @@ struct HostGemm {
   HostEpilogue epilogue{};
 };
 
-/// How a product is streamed, completely decided. C is cut into pieces of piece_m x piece_n. A piece stays on the device while k
-/// is walked in windows of piece_k, for which parts of A and B are brought there. Equal plans give equal bits on one device.
-struct StreamPlan {
-  Problem problem;
-  std::int64_t piece_m = 0;
-  std::int64_t piece_n = 0;
-  std::int64_t piece_k = 0;
-  /// The pieces go down the columns of C, so that a part of B that is on the device with all of k stays there. Else they go along
-  /// the rows, and a part of A stays.
-  bool by_columns = false;
-  /// How a window of k of a whole piece runs. Pieces at the edges take the same kernel.
-  Plan window;
-  /// The bytes of a strip, in which parts of A, B and C are brought to the device, and how many strips there are: enough for a
-  /// window, so that the host fills the next one while the device works (two, within a memory_limit); one where the device is the
-  /// CPU, which has to fill it.
-  std::int64_t strip_bytes = 0;
-  int strips = 1;
-  /// The bytes of all buffers on the device, and of those on the host. A driver that computes on the CPU has all on the device.
-  std::int64_t device_bytes = 0;
-  std::int64_t host_bytes = 0;
-  /// Bytes that are brought to the device and from it.
-  double moved_bytes = 0;
-  /// No cut into pieces moves fewer bytes within the limit on the device, S bytes. Let A, B and C be the matrices' bytes and s
-  /// those of a sum: C, and of A and B the least of 2 sqrt(A B m n s / S), A + B (A + m s) / S and B + A (B + n s) / S, or A + B
-  /// where that is more.
-  double bound_bytes = 0;
-
-  GLGEMM_EXPORT std::int64_t pieces() const noexcept;
-  GLGEMM_EXPORT std::int64_t windows() const noexcept;  ///< of k, for each piece
-};
-
 /// What the caller of a streamed product decides.
 struct StreamOptions {
   /// The most bytes that buffers on the device may have together. 0: 7/8 of what the driver reports as free (a driver that
@@ -232,7 +204,8 @@ struct ChecksumReport {
 
 /// What a streamed product did.
 struct StreamReport {
-  StreamPlan plan;  ///< with which it began
+  std::string kernel;                      ///< that ran, as parse_kernel() reads it
+  std::shared_ptr<const StreamPlan> plan;  ///< with which it began, see inspect.hpp
   std::int64_t pieces = 0;
   std::int64_t windows = 0;
   std::int64_t bytes_to_device = 0;

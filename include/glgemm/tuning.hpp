@@ -9,11 +9,22 @@
 #include <string_view>
 #include <vector>
 
-#include <glgemm/engine.hpp>
 #include <glgemm/export.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/kernel.hpp>
+#include <glgemm/problem.hpp>
 
 namespace glgemm {
+
+struct DeviceInfo;  // engine.hpp
+
+/// What a tuner found to be the fastest way of a product on a device, see tuning.hpp.
+struct TunedChoice {
+  Problem problem;
+  Kernel kernel;
+  std::int64_t split_k = 0;  ///< as PlanOptions::split_k
+  double gflops = 0;
+  friend bool operator==(const TunedChoice&, const TunedChoice&) = default;
+};
 
 /// How op(A) and op(B) lie in memory, which is what a kernel's speed depends on, whatever layouts and ops say it: for each of the
 /// two N where neighbours in a row are neighbours in memory, T where neighbours in a column are. A product whose C is

@@ -34,12 +34,12 @@
 
 #include <glgemm/export.hpp>
 #include <glgemm/matrix.hpp>
-#include <glgemm/plan.hpp>
 #include <glgemm/precision.hpp>
+#include <glgemm/problem.hpp>
 
 namespace glgemm {
 
-struct ConvolutionProblem;  // convolution_plan.hpp
+struct ConvolutionProblem;  // inspect.hpp
 
 /// What the product is, beside A and B: C = alpha op(A) op(B) + beta C0.
 template <class T = float, class C = accumulator_t<T>>

@@ -1,5 +1,4 @@
 // Forks, where the system is POSIX: see fork.hpp.
-#include <dlfcn.h>
 #include <fmt/core.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <glgemm/error.hpp>
 
 #include "base/fork.hpp"
+#include "base/system.hpp"
 
 namespace glgemm {
 namespace {
@@ -25,12 +25,6 @@ void leave_child(int status, void*) {
   std::fflush(nullptr);
   ::_exit(status);
 }
-
-/// Keeps this library loaded to the end of the process: glibc calls leave_child() even if dlclose() has unloaded it.
-void stay_loaded() {
-  Dl_info here{};
-  if (::dladdr(&watched, &here) != 0 && here.dli_fname) ::dlopen(here.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
-}
 #endif
 
 }  // namespace
@@ -40,7 +34,7 @@ void watch_forks() {
   if (watched.compare_exchange_strong(none, ::getpid())) {
     if (::pthread_atfork(nullptr, nullptr, [] { forked = true; }) != 0) throw std::bad_alloc();
 #ifdef __GLIBC__
-    stay_loaded();
+    keep_loaded(&watched);  // glibc calls leave_child() even if dlclose() has unloaded this library
 #endif
   }
 #ifdef __GLIBC__

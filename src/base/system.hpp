@@ -46,6 +46,9 @@ void* load_library(const std::string& name, std::string& why, bool if_loaded = f
 using LibraryFunction = void (*)();
 LibraryFunction library_function(void* library, const char* name);
 
+/// Keeps the library that has this address loaded to the end of the process.
+void keep_loaded(const void* address) noexcept;
+
 /// Where the C interface keeps this thread's last error, as long as the thread lives.
 std::string& last_error_text();
 

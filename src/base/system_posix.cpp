@@ -83,6 +83,11 @@ LibraryFunction library_function(void* library, const char* name) {
   return reinterpret_cast<LibraryFunction>(::dlsym(library, name));
 }
 
+void keep_loaded(const void* address) noexcept {
+  Dl_info found{};
+  if (::dladdr(address, &found) != 0 && found.dli_fname) ::dlopen(found.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
 std::string& last_error_text() {
   thread_local std::string text;
   return text;

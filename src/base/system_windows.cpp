@@ -106,6 +106,12 @@ LibraryFunction library_function(void* library, const char* name) {
   return reinterpret_cast<LibraryFunction>(reinterpret_cast<void*>(GetProcAddress(static_cast<HMODULE>(library), name)));
 }
 
+void keep_loaded(const void* address) noexcept {
+  HMODULE found = nullptr;
+  GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_PIN, static_cast<LPCWSTR>(address),
+                     &found);
+}
+
 // Windows has no fork.
 void watch_forks() {}
 bool is_forked() noexcept {

@@ -222,26 +222,14 @@ glgemm_limits from_limits(const Limits& limits) {
   return result;
 }
 
-Limits to_limits(const glgemm_limits& limits) {
-  Limits result;
-  set_limits(result, limits);
-  if (limits.device_class) result.device_class = parse_device_class(limits.device_class);
-  return result;
-}
-
 PlanOptions to_options(const Arguments& in, const glgemm_options* given, const char* name) {
   PlanOptions result;
   if (!given) return result;
   const glgemm_options options = in.read(given, name);
   if (options.kernel) result.kernel = parse_kernel(options.kernel);
-  result.slice_columns = options.slice_columns;
-  result.slice_rows = options.slice_rows;
   result.workspace_bytes = options.workspace_bytes;
   result.split_k = options.split_k;
-  result.runs = options.runs;
-  result.untuned = options.untuned != 0;
   result.precision = in.enumerator(options.precision, Precision::reproducible, "precision");
-  if (options.limits) result.limits = to_limits(in.read(options.limits, "limits"));
   return result;
 }
 
@@ -353,21 +341,13 @@ EngineOptions to_engine_options(const Arguments& in, const glgemm_engine_options
   const glgemm_engine_options options = in.read(given, "options");
   if (options.log)
     result.log = [log = options.log, user = options.user](std::string_view message) { log(std::string(message).c_str(), user); };
-  if (options.rewrite_source)
-    result.rewrite_source = [rewrite = options.rewrite_source, user = options.user](const ProgramKey& key, std::string source) {
-      const char* text = rewrite(to_string(key).c_str(), source.c_str(), user);
-      return text ? std::string(text) : source;
-    };
   result.use_ready_programs = options.use_ready_programs != 0;
   if (options.check_context < -1 || options.check_context > 1)
     in.refuse(fmt::format("check_context is {} and must be one of -1, 0 and 1", options.check_context));
   if (options.check_context >= 0) result.check_context = options.check_context == 1;
   if (options.program_cache) result.program_cache = options.program_cache;
   if (options.tuning) result.tuning = options.tuning;
-  result.self_check = options.self_check != 0;
   result.max_dispatch = std::chrono::nanoseconds(options.max_dispatch_ns);
-  if (options.max_buffer_bytes < 0) in.refuse(fmt::format("max_buffer_bytes is {}", options.max_buffer_bytes));
-  if (options.max_buffer_bytes > 0) result.max_buffer_bytes = options.max_buffer_bytes;
   result.vendor = in.enumerator(options.vendor, Vendor::allowed, "vendor");
   if (options.vendor_library) result.vendor_library = options.vendor_library;
   return result;

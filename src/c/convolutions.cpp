@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include <glgemm/convolution.hpp>
-#include <glgemm/convolution_plan.hpp>
+#include <glgemm/inspect.hpp>
 #include <glgemm/texture.hpp>
 
 #include "c/convert.hpp"

@@ -30,22 +30,12 @@ glgemm_status keep(glgemm_status status, const char* message) noexcept {
 }
 
 glgemm_options from_options(const PlanOptions& plan) {
-  return {0,
-          nullptr,
-          plan.slice_columns,
-          plan.slice_rows,
-          plan.workspace_bytes,
-          plan.split_k,
-          plan.runs,
-          0,
-          nullptr,
-          static_cast<std::int32_t>(plan.precision)};
+  return {0, nullptr, plan.workspace_bytes, plan.split_k, static_cast<std::int32_t>(plan.precision)};
 }
 
 glgemm_engine_options from_engine_options(const EngineOptions& options) {
   glgemm_engine_options result{};
   result.check_context = -1;
-  result.self_check = options.self_check;
   result.max_dispatch_ns = options.max_dispatch.count();
   return result;
 }

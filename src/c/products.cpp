@@ -162,11 +162,11 @@ glgemm_status glgemm_multiply_streamed(glgemm_engine* engine, const glgemm_host_
     multiply(used, streamed.product, streamed.options, &did);
     if (!report) return;
     glgemm_stream_report result{};
-    result.piece_m = did.plan.piece_m;
-    result.piece_n = did.plan.piece_n;
-    result.piece_k = did.plan.piece_k;
-    result.device_bytes = did.plan.device_bytes;
-    result.host_bytes = did.plan.host_bytes;
+    result.piece_m = did.plan->piece_m;
+    result.piece_n = did.plan->piece_n;
+    result.piece_k = did.plan->piece_k;
+    result.device_bytes = did.plan->device_bytes;
+    result.host_bytes = did.plan->host_bytes;
     result.pieces = did.pieces;
     result.windows = did.windows;
     result.bytes_to_device = did.bytes_to_device;
@@ -176,7 +176,7 @@ glgemm_status glgemm_multiply_streamed(glgemm_engine* engine, const glgemm_host_
     result.total_time_ns = did.total_time.count();
     result.contexts_lost = did.contexts_lost;
     result.out_of_memory = did.out_of_memory;
-    write_text(to_string(did.plan.window.kernel), result.kernel);
+    write_text(did.kernel, result.kernel);
     result.checksum_columns = did.checksums.columns;
     result.checksum_passed_over = did.checksums.passed_over;
     result.checksum_max_bound = did.checksums.max_bound;

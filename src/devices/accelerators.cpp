@@ -5,6 +5,8 @@
 
 #include <stdexcept>
 
+#include <glgemm/experimental.hpp>
+
 #include "stream/shared_product.hpp"
 
 namespace glgemm {
@@ -33,8 +35,8 @@ Accelerators::Accelerators(std::vector<AcceleratorSource> sources, AcceleratorsO
       const std::lock_guard lock(state->callbacks);
       log(message);
     };
-  if (shared.rewrite_source)
-    shared.rewrite_source = [state = state_.get(), rewrite = shared.rewrite_source](const ProgramKey& key, std::string source) {
+  if (const auto rewrite = shared.experimental->rewrite_source)
+    shared.experimental.edit().rewrite_source = [state = state_.get(), rewrite](const ProgramKey& key, std::string source) {
       const std::lock_guard lock(state->callbacks);
       return rewrite(key, std::move(source));
     };

@@ -86,7 +86,7 @@ void compute(void* buffers[], const TaskArguments& arguments) {
   shared.checksum_failures += static_cast<std::int64_t>(report.checksums.failures.size());
   if (const std::int64_t size = tiles.c.rows * tiles.c.columns; size > shared.largest) {
     shared.largest = size;
-    shared.kernel = to_string(report.plan.window.kernel);
+    shared.kernel = report.kernel;
   }
   const std::int64_t done = ++shared.done;
   if (shared.options.progress) shared.options.progress(static_cast<double>(done) / static_cast<double>(shared.tasks));

@@ -12,7 +12,7 @@
 namespace glgemm {
 namespace {
 
-/// The size of a band and the number of them, unless EngineOptions::max_buffer_bytes is set.
+/// The size of a band and the number of them, unless ExperimentalEngineOptions::max_buffer_bytes is set.
 constexpr std::int64_t min_band_bytes = std::int64_t{64} << 20, max_bands = 256;
 /// The number of them where it is set. Buffers smaller than any driver's limit are given one by one until the memory is full, and
 /// how much that is a GPU's driver need not say.
@@ -66,7 +66,7 @@ DeviceMatrix::DeviceMatrix(std::shared_ptr<Engine::State> state, std::int64_t ro
   validate(of_type(countable, type, accumulator(type)));
   const gl::Api& api = state_->api;
   const std::int64_t row_bytes = columns * element_bytes(type), bytes = rows * row_bytes;
-  const std::optional<std::int64_t> max_buffer = state_->options.max_buffer_bytes;
+  const std::optional<std::int64_t> max_buffer = state_->options.experimental->max_buffer_bytes;
   const gl::StateGuard guard(api, gl::copy_bindings);
   band_rows_ = std::max<std::int64_t>(1, rows);
   if (bytes <= max_buffer.value_or(bytes)) buffers_ = make_bands(api, rows, row_bytes, band_rows_);

@@ -11,17 +11,17 @@
 #include <utility>
 
 #include <glgemm/device_matrix.hpp>
-#include <glgemm/plan.hpp>
-#include <glgemm/program_report.hpp>
+#include <glgemm/inspect.hpp>
 #include <glgemm/stopwatch.hpp>
 #include <glgemm/tuning.hpp>
 
 #include "base/device_class.hpp"
 #include "base/system.hpp"
-#include "engine/execute.hpp"
+#include "engine/enqueue.hpp"
 #include "engine/library.hpp"
 #include "engine/offsets.hpp"
-#include "engine/state.hpp"
+#include "engine/prepare.hpp"
+#include "engine/ready.hpp"
 #include "engine/validate.hpp"
 #include "gl/arithmetic.hpp"
 #include "gl/program_statistics.hpp"
@@ -61,7 +61,7 @@ Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(
   if (const auto as = variable("GLGEMM_PLAN_AS"); as && !as->empty())
     state.limits = limits_as(parse_device_class(*as), state.limits);
   open_library(state);
-  if (state.options.adjust_limits) state.options.adjust_limits(state.limits);
+  if (state.options.experimental->adjust_limits) state.options.experimental->adjust_limits(state.limits);
   if (state.limits.storage_blocks < 4)
     throw Unsupported(fmt::format("Engine: programs may have {} storage buffers; 4 are needed", state.limits.storage_blocks));
   validate(state.limits);
@@ -80,13 +80,12 @@ Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(
 
 Engine::~Engine() {
   if (!state_ || state_->released || is_forked()) return;
-  if (state_->options.release_on_destruction && state_->is_current()) {
+  if (gl::has_current(state_->api) && state_->is_current()) {
     delete_objects(*state_);
     return;
   }
   try {
-    state_->log(fmt::format("an engine was destroyed without release(){}: its {} programs stay with the context",
-                            state_->options.release_on_destruction ? " while its context was not current" : "",
+    state_->log(fmt::format("an engine was destroyed while its context was not current: its {} programs stay with the context",
                             state_->programs.size()));
   } catch (const std::bad_alloc&) {  // a line for developers is not worth the program's end
   }
@@ -175,12 +174,12 @@ Plan Engine::plan(const Problem& problem, const PlanOptions& options, Explanatio
 void Engine::gemm(const Gemm& product, const PlanOptions& options, Report* report) {
   state_->check_usable("gemm", state_->scoped);
   std::optional<gl::StateGuard> guard;
-  const Call call = glgemm::prepare(*state_, "gemm", product, options, state_->work, guard);
-  if (!report) return enqueue(*state_, call, nullptr);
+  Call call = glgemm::prepare(*state_, "gemm", product, options, state_->work, guard);
+  if (!report) return enqueue(*state_, Steps(std::move(call)), nullptr);
   *report = {.kernel = to_string(call.prepared->plan.kernel), .plan = {call.prepared, &call.prepared->plan}};
   Stopwatch watch(*this);
   watch.start();
-  enqueue(*state_, call, report);
+  enqueue(*state_, Steps(std::move(call)), report);
   watch.stop();
   report->kernel_time = watch.elapsed();
 }
@@ -188,12 +187,12 @@ void Engine::gemm(const Gemm& product, const PlanOptions& options, Report* repor
 void Engine::gemm(std::span<const Gemm> products, const PlanOptions& options) {
   state_->check_usable("gemm", state_->scoped);
   std::optional<gl::StateGuard> guard;
-  const std::vector<Call> calls = glgemm::prepare(*state_, "gemm", products, options, state_->work, guard);
+  std::vector<Call> calls = glgemm::prepare(*state_, "gemm", products, options, state_->work, guard);
   if (state_->library) state_->library->stays = true;
   const std::unique_ptr<Engine::State, void (*)(Engine::State*)> at_end(state_.get(), [](Engine::State* state) {
     if (state->library) state->library->stays = false;
   });
-  for (const Call& call : calls) enqueue(*state_, call, nullptr);
+  for (Call& call : calls) enqueue(*state_, Steps(std::move(call)), nullptr);
   if (!state_->scoped) state_->come_back();
 }
 
@@ -238,9 +237,9 @@ void Engine::prepare(std::span<const Problem> problems, const PlanOptions& optio
       prepared = std::make_shared<Prepared>();
       prepared->plan = plan(problem, options);
     } while (!make_ready(*state_, *prepared, options.kernel.has_value()));
-    if (state_->options.self_check || is_library(prepared->plan.kernel)) continue;
+    if (state_->options.experimental->self_check || is_library(prepared->plan.kernel)) continue;
     for (const Stage stage : prepared->plan.stages())
-      run_on_nothing(*state_, prepared->plan.program(stage), *prepared->programs[static_cast<std::size_t>(stage)]);
+      state_->run_on_nothing(prepared->plan.program(stage), *prepared->programs[static_cast<std::size_t>(stage)]);
   }
 }
 

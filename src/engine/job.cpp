@@ -7,10 +7,9 @@
 
 #include <glgemm/job.hpp>
 
-#include "engine/convolve.hpp"
 #include "engine/execute.hpp"
 #include "engine/library.hpp"
-#include "engine/state.hpp"
+#include "engine/prepare.hpp"
 
 namespace glgemm {
 namespace {
@@ -48,11 +47,9 @@ struct GLGEMM_HIDDEN Job::State {
   std::shared_ptr<Engine::State> engine;
   OwnProduct product;
   WorkBuffers work{};
-  std::optional<ConvolutionSteps> convolution{};  ///< whose product `call` is
-  Call call{};
-  Cursor cursor{};
+  std::optional<Steps> steps{};
   std::array<gl::Sync, 2> advances{};  ///< behind the last advance but one and the last one
-  double work_all = 0, work_done = 0;
+  double work_done = 0;
   bool done = false, cancelled = false;
   JobReport report{};
 
@@ -68,62 +65,35 @@ struct GLGEMM_HIDDEN Job::State {
     for (gl::Sync& advance : advances) advance.destroy(api);
   }
 
-  gl::Bindings bindings() const { return convolution ? convolution->call().prepared->bindings : call.prepared->bindings; }
-  const Plan& plan() const {
-    static const Plan nothing;
-    if (call.prepared) return call.prepared->plan;
-    const auto& shapes = convolution->call().prepared->shapes;
-    return shapes.empty() ? nothing : shapes.front().products.front().prepared->plan;
-  }
-  bool at_end() const {
-    if (!call.prepared) return true;  // a convolution that has not begun
-    Cursor here = cursor;
-    return !next_slice(call.prepared->plan, here, 0);
-  }
-  /// Goes on to the convolution's next product if this one is at its end. Returns false if there is none.
-  bool has_more() {
-    while (at_end()) {
-      std::optional<Call> next = convolution ? convolution->next(*engine) : std::nullopt;
-      if (!next) return false;
-      call = std::move(*next);
-      cursor = {};
-    }
-    return true;
-  }
   /// Enqueues slices until the budget is spent.
   void enqueue(std::chrono::nanoseconds budget, Clock::time_point begin);
 };
 
 void Job::State::enqueue(std::chrono::nanoseconds budget, Clock::time_point begin) {
   const double all = seconds(budget), slice_seconds = seconds(std::min(budget / 5, engine->options.max_dispatch));
-  std::optional<Enqueuer> enqueuer;
+  Enqueuer enqueuer(*engine, *steps);
   double expected = 0;
   for (bool first = true; !done; first = false) {
     const double left = all - std::max(expected, seconds(Clock::now() - begin));
     if (!first && left < slice_seconds / 2) return;
-    if (at_end()) enqueuer.reset();  // it is one product's
-    done = !has_more();
-    if (done) return;
-    if (!enqueuer) enqueuer.emplace(*engine, call);
-    const Enqueuer::Timed timed = enqueuer->run_timed(cursor, std::min(slice_seconds, std::max(left, slice_seconds / 2)));
+    const Enqueuer::Timed timed = enqueuer.run_timed(std::min(slice_seconds, std::max(left, slice_seconds / 2)));
+    done = !timed.step || steps->at_end();
+    if (!timed.step) return;
     engine->clock.collect(engine->api, false);
     expected += timed.seconds;
-    work_done += timed.step->work;
+    work_done += timed.step->step.work;
     ++report.slices;
     ++report.dispatches;
-    done = at_end() && (!convolution || convolution->at_end());
   }
 }
 
 Job Engine::start(const Gemm& product, const PlanOptions& options) {
   state_->check_usable("start");
   auto job = std::make_unique<Job::State>(state_, product);
-  const Gemm& own = job->product.get();
   std::optional<gl::StateGuard> guard;
-  job->call = glgemm::prepare(*state_, "start", own, uncut(*state_, options), job->work, guard);
-  for (const double work : job->call.prepared->work) job->work_all += work;
-  Enqueuer(*state_, job->call).upload_items();
-  job->done = job->at_end();
+  job->steps.emplace(glgemm::prepare(*state_, "start", job->product.get(), uncut(*state_, options), job->work, guard));
+  Enqueuer(*state_, *job->steps).upload_items();
+  job->done = job->steps->at_end();
   return Job(std::move(job));
 }
 
@@ -131,9 +101,8 @@ Job Engine::start(const Convolution& convolution, const PlanOptions& options) {
   state_->check_usable("start");
   auto job = std::make_unique<Job::State>(state_);
   std::optional<gl::StateGuard> guard;
-  job->convolution.emplace(glgemm::prepare(*state_, "start", convolution, uncut(*state_, options), job->work, guard));
-  job->work_all = job->convolution->call().prepared->work;
-  job->done = job->convolution->at_end();
+  job->steps.emplace(glgemm::prepare(*state_, "start", convolution, uncut(*state_, options), job->work, guard));
+  job->done = job->steps->at_end();
   return Job(std::move(job));
 }
 
@@ -155,7 +124,7 @@ bool Job::advance(std::chrono::nanoseconds budget) {
   if (job.advances[0] && job.advances[0].wait(api, std::chrono::nanoseconds(0)) == gl::Sync::Status::pending) return false;
 
   std::optional<gl::StateGuard> guard;
-  job.engine->save_bindings("Job::advance", guard, job.bindings());
+  job.engine->save_bindings("Job::advance", guard, job.steps->bindings());
   job.enqueue(budget, begin);
   ++job.report.advances;
   job.advances[0].destroy(api);
@@ -169,7 +138,8 @@ bool Job::done() const noexcept {
 
 double Job::progress() const noexcept {
   if (state_->done) return 1;
-  return state_->work_all > 0 ? std::min(1.0, state_->work_done / state_->work_all) : 0;
+  const double all = state_->steps->all_work();
+  return all > 0 ? std::min(1.0, state_->work_done / all) : 0;
 }
 
 void Job::cancel() noexcept {
@@ -182,16 +152,17 @@ Fence Job::fence() {
 }
 
 const Plan& Job::plan() const noexcept {
-  return state_->plan();
+  static const Plan nothing;
+  const ConvolutionCall* const convolution = state_->steps->convolution();
+  if (!convolution) return state_->steps->product().prepared->plan;
+  const std::vector<Plan>& products = convolution->prepared->plan.products();
+  return products.empty() ? nothing : products.front();
 }
 
 JobReport Job::report() const noexcept {
   JobReport result = state_->report;
-  const State& job = *state_;
-  Cursor here = job.cursor;
-  if (!job.call.prepared) return result;
-  const std::optional<Step> next = next_slice(plan(), here, 0);
-  if (next && !job.engine->released) result.rate = job.call.prepared->rates[static_cast<std::size_t>(next->stage)]->per_second;
+  const std::optional<ConvolutionStep> next = state_->steps->least();
+  if (next && !state_->engine->released) result.rate = state_->steps->rate_of(*next).per_second;
   return result;
 }
 

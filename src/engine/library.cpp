@@ -2,11 +2,9 @@
 #include "engine/library.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "base/system.hpp"
-#include "engine/execute.hpp"
 #include "engine/validate.hpp"
 #include "plan/problem.hpp"
 
@@ -67,7 +65,7 @@ vendor::Product product_of(const Call& call, std::int64_t item) {
                          .sums = sum_type(problem),
                          .fast = call.prepared->plan.precision == Precision::fast};
   if (call.prepared->plan.reduces()) {  // a shader does the rest
-    const Workspace to = call.product.workspace.value_or(Workspace{call.work->workspace, 0, 0});
+    const Workspace to = workspace_of(call.product.workspace, *call.work);
     result.alpha = 1, result.beta = 0;
     result.c = {.buffer = to.buffer,
                 .offset_bytes = to.offset_bytes + call.prepared->plan.workspace.sums.offset_bytes,
@@ -118,21 +116,6 @@ Gemm without_first(const Gemm& product, std::int64_t items) {
   return rest;
 }
 
-/// Runs a product by whichever program the planner takes.
-std::shared_ptr<const Prepared> run_by_shader(Engine::State& state, Gemm product, PlanOptions options) {
-  options.kernel.reset();
-  options.limits = options.limits.value_or(state.limits);
-  options.limits->vendor = VendorLibrary::not_asked;
-  product.workspace.reset();  // which was large enough for the library
-  WorkBuffers work;
-  const std::unique_ptr<WorkBuffers, std::function<void(WorkBuffers*)>> at_end(
-      &work, [&](WorkBuffers* buffers) { buffers->destroy(state.api); });
-  std::optional<gl::StateGuard> guard;
-  const Call call = prepare(state, "gemm", product, options, work, guard);
-  enqueue(state, call, nullptr);
-  return call.prepared;
-}
-
 }  // namespace
 
 void open_library(Engine::State& state) {
@@ -146,11 +129,16 @@ void open_library(Engine::State& state) {
   state.library->library = std::move(library);
 }
 
+void set_vendor(const Engine::State& state, PlanOptions& options, VendorLibrary vendor) {
+  std::optional<Limits>& limits = options.experimental.edit().limits;
+  if (!limits) limits = state.limits;
+  limits->vendor = vendor;
+}
+
 PlanOptions uncut(const Engine::State& state, const PlanOptions& options) {
   PlanOptions result = options;
   if (state.limits.vendor == VendorLibrary::not_asked) return result;
-  result.limits = options.limits.value_or(state.limits);
-  result.limits->vendor = VendorLibrary::uncut;
+  set_vendor(state, result, VendorLibrary::uncut);
   return result;
 }
 
@@ -195,7 +183,7 @@ void Engine::State::release_library() noexcept {
   library.reset();
 }
 
-std::shared_ptr<const Prepared> run_by_library(Engine::State& state, const Call& call) {
+std::optional<LeftByLibrary> run_by_library(Engine::State& state, const Call& call) {
   const Problem& problem = call.prepared->plan.problem;
   const std::span<const Scalar> betas = call.product.batch.betas;
   const bool finishes = !call.prepared->plan.reduces();
@@ -210,8 +198,8 @@ std::shared_ptr<const Prepared> run_by_library(Engine::State& state, const Call&
       go(state, buffers);
       const std::int64_t calls = problem.items ? problem.batch : 1;
       for (; done < calls; ++done) state.library->library->multiply(product_of(call, done));
-      if (state.checking || !finishes || !(state.scoped || state.library->stays)) state.come_back();
-      return nullptr;
+      if (!finishes || !(state.scoped || state.library->stays)) state.come_back();
+      return {};
     } catch (const vendor::Failed& failed) {
       why = failed.why;
       count_failure(state, why);
@@ -223,8 +211,7 @@ std::shared_ptr<const Prepared> run_by_library(Engine::State& state, const Call&
       if (reads_c) throw;  // nobody knows whether C has what it had
       done = 0;
     }
-  if (state.checking) throw LibraryFailed(why);
-  return run_by_shader(state, done > 0 ? without_first(call.product, done) : call.product, call.prepared->options);
+  return LeftByLibrary{done > 0 ? without_first(call.product, done) : call.product, why};
 }
 
 }  // namespace glgemm

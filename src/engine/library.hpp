@@ -2,10 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "engine/prepare.hpp"
+#include "engine/call.hpp"
 #include "vendor/library.hpp"
 
 namespace glgemm {
@@ -23,16 +24,18 @@ struct LibraryUse {
 
 /// Looks for the library if the options allow it. Sets Limits::vendor, and tells the log what was found.
 void open_library(Engine::State& state);
+/// Has the planner believe that the vendor's library is in this state.
+void set_vendor(const Engine::State& state, PlanOptions& options, VendorLibrary vendor);
 /// The options for a product that is cut in time or memory, which the library's are not.
 PlanOptions uncut(const Engine::State& state, const PlanOptions& options);
 
-/// A product by the library failed while a program was checked.
-struct LibraryFailed : GlError {
-  using GlError::GlError;
+/// What a product by the library left undone, and why it failed.
+struct LeftByLibrary {
+  Gemm rest;
+  std::string why;
 };
-/// Enqueues the product of a plan whose kernel is the library; by a shader if that fails.
-/// @returns  what ran in place of the library; null if nothing did
-/// @throws   LibraryFailed during a self-check; else as Engine::gemm
-std::shared_ptr<const Prepared> run_by_library(Engine::State& state, const Call& call);
+/// Enqueues the product of a plan whose kernel is the library. What it leaves is a shader's to do.
+/// @throws  DeviceLost  C was read, and nobody knows what it has now
+std::optional<LeftByLibrary> run_by_library(Engine::State& state, const Call& call);
 
 }  // namespace glgemm

@@ -1,214 +1,180 @@
-// From a product to a call whose programs are ready: the plan, OpenGL's state, the programs and their self-check, what is legal.
+// From a product or a convolution to a call whose programs are ready: the plan, OpenGL's state, the programs and their
+// self-check, what is legal.
 #include "engine/prepare.hpp"
-
-#include <fmt/core.h>
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
+
+#include <glgemm/error.hpp>
 
 #include "engine/offsets.hpp"
+#include "engine/ready.hpp"
+#include "engine/self_check.hpp"
 #include "engine/validate.hpp"
-#include "kernels/kernels.hpp"
+#include "plan/choose.hpp"
 
 namespace glgemm {
 namespace {
 
-/// Whether every alpha is 0, so that A and B are not read.
-bool multiplies_nothing(const Gemm& product) {
-  if (product.batch.alphas.empty()) return product.alpha.value == 0.0;
-  return std::all_of(product.batch.alphas.begin(), product.batch.alphas.end(),
-                     [](const Scalar& alpha) { return alpha.value == 0.0; });
+Plan plan_with(const Problem& problem, const Limits& limits, const PlanOptions& options, const RefusesProgram& why_not) {
+  return make_plan(problem, limits, options, nullptr, why_not);
+}
+ConvolutionPlan plan_with(const ConvolutionProblem& problem, const Limits& limits, const PlanOptions& options,
+                          const RefusesProgram& why_not) {
+  return make_plan(problem, limits, options, why_not);
 }
 
-/// The plan itself, or one of another kernel if the plan's programs are not ready and the caller does not want to wait for them.
-Plan ready_plan(Engine::State& state, const Problem& problem, const Plan& plan, const PlanOptions& options) {
-  const auto is_ready = [&](const Plan& other) {
-    const std::vector<Stage> stages = other.stages();
-    return std::all_of(stages.begin(), stages.end(), [&](Stage stage) { return state.is_ready(other.program(stage)); });
-  };
-  if (!state.options.use_ready_programs || options.kernel || is_ready(plan)) return plan;
-  for (const Stage stage : plan.stages()) state.begin_program(plan.program(stage));
-  if (is_ready(plan)) return plan;  // from the program cache
-  Explanation why;
-  make_plan(problem, state.limits, options, &why);
-  for (const Explanation::PassedOver& passed : why.passed_over) {
-    if (!why_not(problem, passed.kernel, options.limits.value_or(state.limits)).empty()) continue;
-    PlanOptions other = options;
-    other.kernel = passed.kernel;
-    try {
-      if (Plan ready = make_plan(problem, state.limits, other); is_ready(ready)) return ready;
-    } catch (const Unsupported&) {  // for example, its workspace is too large
-    }
+/// The plan that is best, or where its programs are not ready and the caller does not want to wait for them, the best one whose
+/// programs are.
+template <class Problem>
+auto plan_for(Engine::State& state, const Problem& problem, const PlanOptions& options, bool& is_best) {
+  auto best = plan_with(problem, state.limits, options, nullptr);
+  is_best = true;
+  if (!state.options.use_ready_programs || options.kernel) return best;
+  const std::vector<ProgramKey> programs = programs_of(best);
+  const auto is_ready = [&](const ProgramKey& program) { return state.is_ready(program); };
+  if (std::all_of(programs.begin(), programs.end(), is_ready)) return best;
+  for (const ProgramKey& program : programs) state.begin_program(program);
+  if (std::all_of(programs.begin(), programs.end(), is_ready)) return best;  // from the program cache
+  try {
+    auto ready = plan_with(problem, state.limits, options,
+                           [&](const ProgramKey& program) { return is_ready(program) ? "" : "it is not compiled"; });
+    is_best = false;
+    return ready;
+  } catch (const Unsupported&) {  // none is ready
+    return best;
   }
-  return plan;
 }
 
-/// What a product of the plan may change of the state.
-gl::Bindings bindings_of(const Plan& plan) {
-  gl::Bindings result = gl::product_bindings;
-  if (panels(plan.kernel) == VectorReads::image) result |= gl::image_panels;
-  if (plan.vector_reads == VectorReads::image) result |= gl::image_a | gl::image_b;
-  for (const Stage stage : plan.stages()) {
-    const ProgramKey key = plan.program(stage);
-    for (unsigned i = 0; i < gl::storage_bindings; ++i)
-      if (kernels::family(key.kernel).declares(key, i)) result |= gl::bit(static_cast<gl::Binding>(kernels::binding_of(key, i)));
-  }
-  return result;
-}
-
-/// Replaces a buffer of the engine's by a larger one if it is too small.
-void grow(const gl::Api& api, unsigned& buffer, std::int64_t& had, std::int64_t needed, std::string_view label) {
-  if (had >= needed) return;
-  const unsigned grown = gl::create_buffer(api, needed);
-  gl::delete_buffer(api, buffer);
-  buffer = grown;
-  had = needed;
-  gl::label_buffer(api, grown, label);
-}
-
-/// The transposed product, C^T = op(B)^T op(A)^T; see transposed(Problem).
-Gemm transposed(const Gemm& product) {
-  const auto turn = [](BufferView& view) {
-    std::swap(view.rows, view.columns);
-    view.layout = view.layout == Layout::row_major ? Layout::column_major : Layout::row_major;
-    if (view.indexing) std::swap(view.indexing->rows, view.indexing->columns);
-  };
-  Gemm result = product;
-  std::swap(result.a, result.b);
-  std::swap(result.op_a, result.op_b);
-  std::swap(result.batch.stride_a, result.batch.stride_b);
-  std::swap(result.batch.offsets_a, result.batch.offsets_b);
-  for (BufferView* view : {&result.a, &result.b, &result.c}) turn(*view);
-  Epilogue& epilogue = result.epilogue;
-  if (epilogue.residual) turn(*epilogue.residual);
-  const BiasView bias = epilogue.bias;
-  if (bias.kind() == Bias::for_each_row) epilogue.bias = BiasView::for_each_column(bias.buffer(), bias.offset_bytes());
-  if (bias.kind() == Bias::for_each_column) epilogue.bias = BiasView::for_each_row(bias.buffer(), bias.offset_bytes());
-  return result;
-}
-
-/// While it lives, a self-check is under way.
-class SelfCheckScope {
- public:
-  explicit SelfCheckScope(Engine::State& state) : state_(state) { state.checking = true; }
-  ~SelfCheckScope() {
-    state_.checking = false;
-    state_.sizes.clear();  // other buffers may get the names of its buffers
-    state_.forget_images();
-  }
-  SelfCheckScope(const SelfCheckScope&) = delete;
-  SelfCheckScope& operator=(const SelfCheckScope&) = delete;
-
- private:
-  Engine::State& state_;
-};
-
-/// Whether the programs of the plan pass their self-check or have passed it before. Strikes off the one that does not.
-bool passes(Engine::State& state, const Plan& plan) {
-  const std::vector<Stage> stages = plan.stages();
-  if (!state.options.self_check || state.checking ||
-      std::all_of(stages.begin(), stages.end(), [&](Stage stage) { return state.self_checked(plan.program(stage)); }))
+/// Whether the programs of a plan pass their self-check or have passed it before. Strikes off one that does not.
+template <class Plan>
+bool passes(Engine::State& state, const Plan& plan, const std::vector<ProgramKey>& programs) {
+  if (!state.options.experimental->self_check ||
+      std::all_of(programs.begin(), programs.end(), [&](const ProgramKey& program) { return state.self_checked(program); }))
     return true;
-  std::optional<Fault> fault;
-  {
-    const SelfCheckScope checking(state);
-    fault = self_check(state, plan);
+  SelfCheck found = self_check(state, plan);
+  if (found.fault) {
+    state.strike_off(std::move(*found.fault));
+    return false;
   }
-  if (!fault) {
-    for (const Stage stage : stages) state.remember_self_check(plan.program(stage));
-    return true;
-  }
-  state.strike_off({plan.program(fault->stage), std::move(fault->why)});
-  return false;
+  for (const ProgramKey& program : programs)
+    if (std::find(found.right.begin(), found.right.end(), program) != found.right.end())
+      state.remember_self_check(program);
+    else
+      state.note_unchecked(program, found.why_not_done);
+  return true;
 }
 
-/// Compiles the programs of the plan and checks them. Returns false if one is struck off now.
-bool compiles_and_passes(Engine::State& state, Prepared& prepared) {
-  const Plan& plan = prepared.plan;
-  for (const Stage stage : plan.stages()) {
-    prepared.programs[static_cast<std::size_t>(stage)] = &state.program(plan.program(stage));
-    prepared.rates[static_cast<std::size_t>(stage)] = &state.rate(plan.program(stage));
+/// Has `work` compile and check programs. Returns false if one of them is struck off now.
+/// @throws RefusedProgram  the driver refused a program, and `is_forced`
+template <class Plan, class Work>
+bool is_ready_after(Engine::State& state, const Plan& plan, bool is_forced, const Work& work) {
+  try {
+    return work();
+  } catch (const RefusedProgram& refused) {
+    if (is_forced) throw;
+    // The self-check's small product may run other programs that pack and reduce: then this one cannot be checked.
+    const std::vector<ProgramKey> programs = programs_of(plan);
+    const bool has_it = std::find(programs.begin(), programs.end(), refused.program) != programs.end();
+    state.strike_off({has_it ? refused.program : programs.back(), refused.reason, true});
+    return false;
   }
-  return passes(state, plan);
+}
+
+/// The convolutions or products that were planned last; room for another one.
+template <class Prepared>
+void keep(std::vector<std::shared_ptr<Prepared>>& kept, const std::shared_ptr<Prepared>& made) {
+  if (kept.size() >= Engine::State::max_prepared) kept.erase(kept.begin());
+  kept.push_back(made);
 }
 
 }  // namespace
 
-bool gives_items(const Batch& batch) {
-  return !batch.offsets_a.empty() || !batch.offsets_b.empty() || !batch.offsets_c.empty() || !batch.offsets_d.empty() ||
-         !batch.alphas.empty() || !batch.betas.empty();
-}
-
-Problem problem_to_plan(const Gemm& product) {
-  Problem problem = Engine::problem(product);
-  if (multiplies_nothing(product)) problem.k = 0;  // as in BLAS, A and B are not read
-  return problem;
-}
-
 PlanOptions with_own(const Engine::State& state, const PlanOptions& options) {
   PlanOptions result = options;
-  if (result.limits && result.limits->vendor == VendorLibrary::ready) result.limits->vendor = state.limits.vendor;
-  if (result.tuning.empty() && !result.untuned) result.tuning = state.tuning;
+  ExperimentalPlanOptions& own = result.experimental.edit();
+  if (own.limits && own.limits->vendor == VendorLibrary::ready) own.limits->vendor = state.limits.vendor;
+  if (own.tuning.empty() && !own.untuned) own.tuning = state.tuning;
   for (const StruckOff& each : state.struck_off)
-    if (!each.refused || !options.kernel) result.struck_off.push_back(each);  // who names a kernel gets the driver's log
+    if (!each.refused || !options.kernel) own.struck_off.push_back(each);  // who names a kernel gets the driver's log
   return result;
 }
 
 std::shared_ptr<Prepared> prepared_for(Engine::State& state, const Problem& problem, const PlanOptions& options) {
   for (const auto& known : state.prepared)
     if (known->problem == problem && known->options == options) return known;
-  const PlanOptions own = with_own(state, options);
-  const Plan best = make_plan(problem, state.limits, own);
   auto made = std::make_shared<Prepared>();
+  bool is_best = true;
   made->problem = problem;
   made->options = options;
-  made->plan = ready_plan(state, problem, best, own);
+  made->plan = plan_for(state, problem, with_own(state, options), is_best);
   made->bindings = bindings_of(made->plan);
   made->work = size(made->plan).work;
-  if (made->plan.kernel != best.kernel) return made;  // the best plan replaces it when it is ready
-  if (state.prepared.size() >= Engine::State::max_prepared) state.prepared.erase(state.prepared.begin());
-  state.prepared.push_back(made);
+  if (is_best) keep(state.prepared, made);  // another one is replaced by the best when that is ready
+  return made;
+}
+
+std::shared_ptr<PreparedConvolution> prepared_for(Engine::State& state, const ConvolutionProblem& problem,
+                                                  const PlanOptions& options) {
+  for (const auto& known : state.convolutions)
+    if (known->problem == problem && known->options == options) return known;
+  auto made = std::make_shared<PreparedConvolution>();
+  bool is_best = true;
+  made->problem = problem;
+  made->options = options;
+  made->plan = plan_for(state, problem, with_own(state, options), is_best);
+  made->bindings = bindings_of(made->plan);
+  made->work = work_of(made->plan);
+  for (const ConvolutionPlan::Shape& shape : made->plan.shapes) {
+    PreparedConvolution::Shape& its = made->shapes.emplace_back();
+    its.piece = piece_of(made->plan, shape.images, shape.rows);
+    for (std::size_t i = 0; i < shape.products.size(); ++i) {
+      auto product = std::make_shared<Prepared>();
+      product->problem = problem_of(made->plan, its.piece, its.piece.products[i]);
+      product->options = options;
+      product->plan = shape.products[i];
+      product->work = size(product->plan).work;
+      its.products.push_back({std::move(product), nullptr});
+    }
+  }
+  if (is_best) keep(state.convolutions, made);
   return made;
 }
 
 bool make_ready(Engine::State& state, Prepared& prepared, bool is_forced) {
-  gl::Program*& multiply = prepared.programs[static_cast<std::size_t>(Stage::multiply)];
-  if (multiply) return true;
-  try {
-    if (compiles_and_passes(state, prepared)) return true;
-  } catch (const RefusedProgram& refused) {
-    multiply = nullptr;
-    if (is_forced) throw;
-    // The self-check's small product may run other programs that pack and reduce: then this one cannot be checked.
-    const std::vector<Stage> stages = prepared.plan.stages();
-    const bool has_it =
-        std::any_of(stages.begin(), stages.end(), [&](Stage stage) { return prepared.plan.program(stage) == refused.program; });
-    state.strike_off({has_it ? refused.program : prepared.plan.program(), refused.reason, true});
+  if (prepared.is_ready) return true;
+  return prepared.is_ready = is_ready_after(state, prepared.plan, is_forced, [&] {
+           compile_programs(state, prepared);
+           return passes(state, prepared.plan, programs_of(prepared.plan));
+         });
+}
+
+bool make_ready(Engine::State& state, PreparedConvolution& prepared) {
+  const bool is_forced = prepared.options.kernel.has_value();
+  if (prepared.plan.program && !prepared.program) {
+    const ProgramKey& program = *prepared.plan.program;
+    const bool is_ready = is_ready_after(state, prepared.plan, is_forced, [&] {
+      state.program(program);
+      return passes(state, prepared.plan, {program});
+    });
+    // Without a program that copies there are no products either.
+    if (!is_ready && !prepared.plan.depthwise)
+      throw GlError(fmt::format("convolve: {} {}: {}", to_string(program), state.struck_off.back().fault(),
+                                state.struck_off.back().reason));
+    if (!is_ready) return false;
+    prepared.program = &state.program(program);
+    prepared.rate = &state.rate(program);
   }
-  multiply = nullptr;
-  return false;
-}
-
-Call make_call(const Gemm& product, std::shared_ptr<const Prepared> prepared, WorkBuffers& work) {
-  return {.product = prepared->plan.transposed ? transposed(product) : product, .prepared = std::move(prepared), .work = &work};
-}
-
-void grow_workspace(Engine::State& state, WorkBuffers& work, std::int64_t needed) {
-  if (needed <= work.workspace_bytes) return;
-  gl::release_image(state.api, work.panels);
-  grow(state.api, work.workspace, work.workspace_bytes, needed, "glgemm workspace");
-}
-
-Call legal_call(Engine::State& state, const Gemm& product, std::shared_ptr<const Prepared> prepared, WorkBuffers& work) {
-  const Plan& plan = prepared->plan;
-  validate_product(product, prepared->problem, plan.workspace.size_bytes,
-                   [&](unsigned buffer) { return state.buffer_bytes(buffer); });
-  Call call = make_call(product, std::move(prepared), work);
-  call.offsets = offsets_on_device(state, call.product, plan.problem);
-  if (!product.workspace) grow_workspace(state, work, plan.workspace.size_bytes);
-  if (plan.items_in_buffer)
-    grow(state.api, work.items, work.items_bytes, product.batch.count * item_bytes(sum_type(plan.problem)), "glgemm items");
-  return call;
+  for (PreparedConvolution::Shape& shape : prepared.shapes)
+    for (std::size_t i = 0; i < shape.products.size(); ++i) {
+      PreparedConvolution::Product& product = shape.products[i];
+      if (!make_ready(state, *product.prepared, is_forced)) return false;
+      if (product.offsets) continue;
+      const Call call = make_call(product_without_buffers(shape.piece.products[i]), product.prepared, state.work);
+      product.offsets = offsets_on_device(state, call.product, product.prepared->plan.problem);
+    }
+  return true;
 }
 
 Call prepare(Engine::State& state, const char* what, const Gemm& product, const PlanOptions& options, WorkBuffers& work,
@@ -243,6 +209,21 @@ std::vector<Call> prepare(Engine::State& state, const char* what, std::span<cons
     calls.push_back(
         work_on(products, i, [&](const Gemm& product) { return legal_call(state, product, std::move(prepared[i]), work); }));
   return calls;
+}
+
+ConvolutionCall prepare(Engine::State& state, const char* what, const Convolution& convolution, const PlanOptions& options,
+                        WorkBuffers& work, std::optional<gl::StateGuard>& guard) {
+  const ConvolutionProblem problem = problem_of(convolution);
+  for (;;) {
+    const auto prepared = prepared_for(state, problem, options);
+    guard.reset();
+    state.save_bindings(what, guard, prepared->bindings);
+    if (!make_ready(state, *prepared)) continue;
+    validate_convolution(convolution, problem, prepared->plan.workspace_bytes,
+                         [&](unsigned buffer) { return state.buffer_bytes(buffer); });
+    if (!convolution.workspace) grow_workspace(state, work, prepared->plan.workspace_bytes);
+    return {convolution, prepared, &work};
+  }
 }
 
 }  // namespace glgemm

@@ -1,177 +1,24 @@
 // Checks that the programs of a plan compute the right results on this driver, each stage by itself. Compiled without
 // contraction.
+#include "engine/self_check.hpp"
+
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <complex>
-#include <functional>
 #include <type_traits>
 
+#include <glgemm/error.hpp>
+
 #include "base/canonical.hpp"
-#include "base/elements.hpp"
-#include "base/quantization.hpp"
-#include "base/rounding.hpp"
 #include "engine/execute.hpp"
-#include "engine/library.hpp"
-#include "engine/prepare.hpp"
+#include "engine/ready.hpp"
+#include "engine/sample.hpp"
 #include "kernels/kernels.hpp"
+#include "plan/depthwise.hpp"
 #include "plan/problem.hpp"
 
 namespace glgemm {
 namespace {
-
-using Number = std::complex<double>;
-
-/// What the elements of a matrix are: small integers, whose sums and products are exact, or any numbers, which round.
-struct Numbers {
-  bool round = false;
-  /// The doubles among the integers that have bits in their lower words too: drivers may lose those.
-  std::function<bool(std::int64_t row, std::int64_t column)> have_low_bits = [](std::int64_t, std::int64_t) { return true; };
-};
-
-/// A matrix of such numbers: its items one after the other, with gaps. The gaps are filled with bytes that spoil a sum to which
-/// they are added (a float of all ones is NaN), or that show when they are overwritten. Of a quantised matrix all codes are
-/// random. Where its elements are not to round its scales are 1 and 2, in blocks by turns, so that another block's is seen: what
-/// they stand for are multiples of 1/2, and sums of their products are exact as well.
-class Sample {
- public:
-  /// An indexed one has its last row, and in each its last column, first.
-  Sample(const Operand& like, std::int64_t rows, std::int64_t columns, std::int64_t ld, std::int64_t items, unsigned seed,
-         std::byte gap, Numbers numbers)
-      : numbers_(std::move(numbers)) {
-    const ElementFormat& format = like.format;
-    if (like.addressing == Addressing::indexed) {
-      for (std::int64_t i = rows; i-- > 0;) row_offsets_.push_back(static_cast<std::int32_t>(i * ld));
-      for (std::int64_t j = columns; j-- > 0;) column_offsets_.push_back(static_cast<std::int32_t>(j));
-    }
-    if (format.quantization)
-      draw_codes(format.quantization, rows, columns, ld, items, seed);
-    else
-      draw_elements(format.type, rows, columns, ld, items, seed, gap);
-  }
-  Number operator()(std::int64_t item, std::int64_t i, std::int64_t j) const {
-    return values_[static_cast<std::size_t>((item * view_.rows + i) * view_.columns + j)];
-  }
-  std::byte* at(std::int64_t item, std::int64_t i, std::int64_t j) {
-    if (is_indexed()) i = view_.rows - 1 - i, j = view_.columns - 1 - j;
-    return bytes_.data() + (item * stride_ + i * view_.ld + j) * element_bytes(view_.type);
-  }
-  bool is_indexed() const { return !row_offsets_.empty(); }
-  std::int64_t stride() const { return stride_; }
-  const std::vector<std::byte>& bytes() const { return bytes_; }
-  /// The matrix in new buffers, which `make` makes of bytes.
-  template <class Make>
-  BufferView view(const Make& make) const {
-    BufferView result = view_;
-    result.buffer = make(bytes_);
-    if (!scales_.empty()) result.scales.buffer = make(scales_);
-    if (!zeros_.empty()) result.zeros.buffer = make(zeros_);
-    if (is_indexed()) result.indexing = {{.values = row_offsets_}, {.values = column_offsets_}};
-    return result;
-  }
-
- private:
-  /// Numerical Recipes' quick generator.
-  static unsigned next(unsigned& seed) { return (seed = seed * 1664525u + 1013904223u) >> 24; }
-  /// From 1/2 to 1, of either sign, with all the bits of a double.
-  static double any(unsigned& seed) {
-    double x = 0;
-    for (int i = 0; i < 7; ++i) x = (x + next(seed)) / 256;
-    return (next(seed) & 1u) != 0 ? (x + 1) / 2 : -(x + 1) / 2;
-  }
-
-  void draw_elements(Type type, std::int64_t rows, std::int64_t columns, std::int64_t ld, std::int64_t items, unsigned seed,
-                     std::byte gap) {
-    view_ = {.rows = rows, .columns = columns, .ld = ld, .type = type};
-    stride_ = rows * ld + 16;
-    bytes_.assign(static_cast<std::size_t>((items * stride_ * element_bytes(type) + 15) / 16 * 16), gap);
-    const bool is_signed = with_type(type, []<class T>(T) { return !std::is_unsigned_v<T>; });
-    values_.reserve(static_cast<std::size_t>(items * rows * columns));
-    for (std::int64_t i = 0; i < items * rows * columns; ++i) {
-      const bool low_bits = needs_f64(type) && numbers_.have_low_bits(i / columns % rows, i % columns);
-      const auto draw = [&] {
-        if (numbers_.round) return any(seed);
-        const double integer = static_cast<double>(next(seed) & 3u) - (is_signed ? 1 : 0);
-        return low_bits ? integer + (next(seed) & 3u) * 0x1p-30 : integer;
-      };
-      const double real = draw();
-      const Number value(real, is_complex(type) ? draw() : 0.0);
-      values_.push_back(with_type(type, [&]<class T>(T) { return to_number<double>(to_element<T>(value)); }));
-      store_element(at(i / (rows * columns), i / columns % rows, i % columns), type, value);
-    }
-  }
-
-  void draw_codes(const Quantization& its, std::int64_t rows, std::int64_t columns, std::int64_t ld, std::int64_t items,
-                  unsigned seed) {
-    const std::int64_t all_rows = items * (rows + 1);
-    view_ = {.rows = rows, .columns = columns, .ld = ld, .quantization = its};
-    stride_ = (rows + 1) * ld;
-    const QuantizedBytes sizes = quantized_bytes(its, all_rows, ld);
-    const auto words = [](std::int64_t bytes) { return static_cast<std::size_t>(round_up(bytes, 16)); };
-    bytes_.resize(words(sizes.codes));
-    for (std::byte& each : bytes_) each = static_cast<std::byte>(next(seed));
-    const bool apart = scales_lie_apart(its), are_floats = apart && !is_integer(its.codes);
-    for (std::int64_t i = 0; i < sizes.codes && are_floats; ++i)
-      store_element(bytes_.data() + i, its.codes, static_cast<double>(next(seed) & 7u));
-    const std::int64_t block = block_bytes(its), blocks = ld / block_codes(its);
-    for (std::int64_t i = 0; i < all_rows * blocks && !apart; ++i) {
-      const float scale = numbers_.round ? static_cast<float>(any(seed)) : (i / blocks + i % blocks) % 2 == 0 ? 1.0F : 2.0F;
-      set_scales(its, std::span(bytes_).subspan(static_cast<std::size_t>(i * block), static_cast<std::size_t>(block)), scale,
-                 3 - scale);
-    }
-    scales_.resize(words(sizes.scales));
-    for (std::int64_t i = 0; i < sizes.scales; i += element_bytes(its.scales))
-      store_element(scales_.data() + i, its.scales, numbers_.round ? any(seed) : 1.0 + (next(seed) & 1u));
-    zeros_.resize(words(sizes.zeros));
-    for (std::byte& each : zeros_) each = static_cast<std::byte>(next(seed));
-    const QuantizedMatrix matrix{its, all_rows, ld, bytes_, scales_, zeros_};
-    std::vector<float> row(static_cast<std::size_t>(columns));
-    for (std::int64_t i = 0; i < items * rows; ++i) {
-      dequantize_row(matrix, i / rows * (rows + 1) + i % rows, 0, columns, row.data());
-      values_.insert(values_.end(), row.begin(), row.end());
-    }
-  }
-
-  Numbers numbers_;
-  BufferView view_;
-  std::int64_t stride_ = 0;
-  std::vector<std::byte> bytes_, scales_, zeros_;
-  std::vector<std::int32_t> row_offsets_, column_offsets_;
-  std::vector<Number> values_;
-};
-
-/// Buffers that are deleted at the end.
-class Buffers {
- public:
-  explicit Buffers(const gl::Api& api) : api_(api) {}
-  ~Buffers() {
-    for (unsigned& name : names_) gl::delete_buffer(api_, name);
-  }
-  Buffers(const Buffers&) = delete;
-  Buffers& operator=(const Buffers&) = delete;
-  BufferView make(const Sample& sample) {
-    return sample.view([&](const std::vector<std::byte>& bytes) {
-      names_.push_back(gl::create_buffer(api_, static_cast<std::int64_t>(bytes.size()), bytes.data()));
-      return names_.back();
-    });
-  }
-
- private:
-  const gl::Api& api_;
-  std::vector<unsigned> names_;
-};
-
-/// The numbers that lie in a part of a buffer, one after the other.
-std::vector<Number> read_numbers(const gl::Api& api, unsigned buffer, std::int64_t begin, Type type, std::int64_t count) {
-  std::vector<Number> result(static_cast<std::size_t>(count));
-  with_type(type, [&]<class T>(T) {
-    std::vector<T> elements(result.size());
-    gl::barrier_before_transfers(api);
-    gl::read_buffer(api, buffer, begin, elements.data(), count * std::int64_t{sizeof(T)});
-    std::transform(elements.begin(), elements.end(), result.begin(), [](T x) { return to_number<double>(x); });
-  });
-  return result;
-}
 
 /// Some of the numbers below `count`, all over.
 template <class Each>
@@ -190,7 +37,7 @@ class SmallProduct {
   /// With some
   ///                  left out k is in parts, for the reduction's sums.
   SmallProduct(Engine::State& state, const Plan& like, bool rounds, int left_out = 0);
-  std::optional<Fault> check();
+  SelfCheck check();
 
  private:
   Gemm product();
@@ -325,31 +172,41 @@ Gemm SmallProduct::product() {
   return product;
 }
 
-std::optional<Fault> SmallProduct::check() {
+SelfCheck SmallProduct::check() {
   const Gemm product = this->product();
   auto prepared = std::make_shared<Prepared>();
   prepared->problem = problem_to_plan(product);
   prepared->options.kernel = key_.kernel;
   prepared->options.split_k = parts_ > 1 ? 2 : 1;
   prepared->options.precision = precision_;
-  prepared->options.untuned = true;
-  prepared->options.transposed = false;  // the checks of panels and sums count as the product does
+  // The checks of panels and sums count as the product does, if it is not transposed.
+  prepared->options.experimental = ExperimentalPlanOptions{.transposed = false, .untuned = true};
   prepared->plan = make_plan(prepared->problem, state_.limits, prepared->options);
   prepared->plan.sealed = sealed_;
   if (key_.vector_reads == VectorReads::image && prepared->plan.vector_reads == VectorReads::storage)
     prepared->plan.vector_reads = VectorReads::image;  // the planner reads a product as small as this from buffers
-  if (prepared->plan.program() != key_) return {};     // no small product runs this program: it can't be checked
-  if (rounds_ && prepared->plan.program(Stage::reduce) != last_) return {};  // without what is left out there is no epilogue
+  if (prepared->plan.program() != key_)
+    return SelfCheck::not_done(fmt::format("{} runs {}", text(), to_string(prepared->plan.program())));
+  if (rounds_ && prepared->plan.program(Stage::reduce) != last_)
+    return SelfCheck::of_right({});  // without what is left out there is no epilogue
   plan_ = prepared->plan;
-  make_ready(state_, *prepared, true);
-  const Call call = legal_call(state_, product, std::move(prepared), state_.work);
-  Enqueuer enqueuer(state_, call);
+  compile_programs(state_, *prepared);
+  Steps steps(legal_call(state_, product, std::move(prepared), state_.work));
+  Enqueuer enqueuer(state_, steps);
   enqueuer.upload_items();
+  const auto fault = [&](Stage stage, std::string wrong) { return SelfCheck::wrong(plan_.program(stage), std::move(wrong)); };
+  const bool is_by_library = is_library(plan_.kernel);
   for (Cursor cursor;;) {
     const Cursor at = cursor;
     const std::optional<Step> step = next_slice(plan_, cursor);
     if (!step) break;
-    enqueuer.run(*step);
+    enqueuer.run({{}, *step});
+    if (enqueuer.left()) return fault(Stage::multiply, enqueuer.left()->why);
+    if (is_by_library && step->stage == Stage::multiply) try {
+        state_.come_back();
+      } catch (const DeviceLost& lost) {
+        return fault(Stage::multiply, lost.what());
+      }
     if (cursor.group_x != 0 || cursor.group_y != 0 || cursor.item != 0) continue;  // the stage of this piece goes on
     std::string wrong;
     const bool packs = step->stage == Stage::pack_a || step->stage == Stage::pack_b;
@@ -357,11 +214,11 @@ std::optional<Fault> SmallProduct::check() {
       wrong = wrong_panels(step->stage == Stage::pack_a ? Role::a : Role::b, at, *step);
     else if (step->stage == Stage::multiply && plan_.reduces() && step->last_k)
       wrong = rounds_ ? wrong_bits_of_sums(at, *step) : wrong_sums(at, *step);
-    if (!wrong.empty()) return Fault{step->stage, std::move(wrong)};
+    if (!wrong.empty()) return fault(step->stage, std::move(wrong));
   }
   std::string wrong = rounds_ ? wrong_bits_of_c() : wrong_c();
-  if (wrong.empty()) return {};
-  return Fault{plan_.reduces() ? Stage::reduce : Stage::multiply, std::move(wrong)};
+  if (!wrong.empty()) return fault(plan_.reduces() ? Stage::reduce : Stage::multiply, std::move(wrong));
+  return SelfCheck::of_right(programs_of(plan_));
 }
 
 std::string SmallProduct::wrong_panels(Role role, const Cursor& at, const Step& step) const {
@@ -511,19 +368,202 @@ std::string SmallProduct::wrong_bits_of_c() {
   return wrong;
 }
 
+// ---- Convolutions
+
+/// A convolution whose own program, which copies or convolves, is checked. No product is run.
+class SmallConvolution {
+ public:
+  SmallConvolution(Engine::State& state, ConvolutionPlan plan) : state_(state), buffers_(state.api) {
+    prepared_->plan = std::move(plan);
+    prepared_->program = &state.program(*prepared_->plan.program);
+  }
+  /// Runs it on `convolution`.
+  void run(const Convolution& convolution) {
+    Steps steps(ConvolutionCall{convolution, prepared_, &state_.work});
+    Enqueuer enqueuer(state_, steps);
+    while (const std::optional<ConvolutionStep> step = steps.next()) enqueuer.run(*step);
+  }
+  /// Whether the buffer has those bytes.
+  bool has(unsigned buffer, const std::vector<std::byte>& expected) const {
+    std::vector<std::byte> got(expected.size());
+    gl::barrier_before_transfers(state_.api);
+    gl::read_buffer(state_.api, buffer, 0, got.data(), std::ssize(got));
+    return got == expected;
+  }
+  unsigned make(const std::vector<std::byte>& bytes) { return buffers_.make(bytes); }
+  const ConvolutionPlan& plan() const { return prepared_->plan; }
+
+ private:
+  Engine::State& state_;
+  Buffers buffers_;
+  std::shared_ptr<PreparedConvolution> prepared_ = std::make_shared<PreparedConvolution>();
+};
+
+/// Copies two small images with a border and compares every byte.
+SelfCheck check_copy(Engine::State& state, const ConvolutionPlan& like) {
+  ConvolutionPlan plan = like;
+  ConvolutionProblem& problem = plan.problem;
+  problem = {.batch = 2, .input = {2, 3, 5}, .output = {3, 5, 7}, .input_type = like.problem.input_type};
+  problem.input_channels = plan.program->vector_reads == VectorReads::none ? 3 : 16 / element_bytes(problem.input_type);
+  plan.axis = 0;
+  plan.piece_images = problem.batch, plan.piece_rows = problem.output[0], plan.pieces = 1;
+  plan.border_offset_bytes = 0;
+  plan.shapes = {{plan.piece_images, plan.piece_rows, copy_of(problem, {-1, -2, -1}, {2, 3, 6}, problem.batch), {Plan()}}};
+  SmallConvolution small(state, plan);
+  const BorderedCopy& border = plan.border();
+  const TensorSteps in = steps_of(problem.input_layout, problem.input, problem.input_channels);
+  const std::int64_t bytes = element_bytes(problem.input_type);
+  std::vector<std::byte> images(static_cast<std::size_t>(round_up(in.image * problem.batch * bytes, 16))),
+      expected(static_cast<std::size_t>(border.size_bytes));
+  for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<std::byte>(7 * i + 3);
+  for (std::int64_t image = 0; image < problem.batch; ++image)
+    for (std::int64_t z = 0; z < problem.input[0]; ++z)
+      for (std::int64_t y = 0; y < problem.input[1]; ++y) {
+        const std::int64_t from = image * in.image + z * in.step[0] + y * in.step[1],
+                           to = image * border.image + (z - border.first[0]) * border.step[0] +
+                                (y - border.first[1]) * border.step[1] - border.first[2] * border.step[2];
+        std::copy_n(images.begin() + from * bytes, in.step[1] * bytes, expected.begin() + to * bytes);
+      }
+  Convolution convolution;
+  convolution.input.buffer = small.make(images);
+  convolution.workspace = Workspace{small.make(std::vector<std::byte>(expected.size(), std::byte{0xff})), 0, 0};
+  small.run(convolution);
+  if (small.has(convolution.workspace->buffer, expected)) return SelfCheck::of_right({*plan.program});
+  return SelfCheck::wrong(*plan.program, "the copy of a small image is wrong");
+}
+
+/// A convolution a little larger than what an invocation takes.
+ConvolutionProblem small_problem(const ProgramKey& key, FilterLayout layout) {
+  const std::int64_t h = parameter(key.kernel, "filter_h"), w = parameter(key.kernel, "filter_w"),
+                     stride = parameter(key.kernel, "stride"), run = parameter(key.kernel, "run");
+  const bool vectors = key.vector_reads != VectorReads::none, any = h == 0;
+  ConvolutionProblem problem{.batch = 2,
+                             .input_channels = vectors ? 12 : 3,
+                             .output_channels = vectors ? 12 : 6,
+                             .output = {1, any ? 3 : h + 2, run + (run > 2 ? run / 2 : 1)},
+                             .filter = {1, any ? 2 : h, any ? 3 : w},
+                             .stride = {1, stride, stride},
+                             .dilation = {1, any ? 2 : 1, 1},
+                             .before = {0, 1, 1},
+                             .filter_layout = layout,
+                             .input_type = key.a.type,
+                             .output_type = key.c_type,
+                             .filters = key.b,
+                             .bias = key.epilogue && (!key.few_buffers || key.bias),
+                             .residual = key.epilogue && (!key.few_buffers || key.residual)};
+  problem.groups = problem.input_channels;
+  // The last element of the output has its filter one element beyond the image.
+  for (std::size_t d = 0; d < 3; ++d)
+    problem.input[d] = std::max<std::int64_t>(1, (problem.output[d] - 1) * problem.stride[d] +
+                                                     (problem.filter[d] - 1) * problem.dilation[d] + 1 - 2 * problem.before[d]);
+  const Type sums = sum_type(key.a.type, key.b.type);
+  if (key.epilogue && !is_complex(sums) && !is_integer(sums)) problem.activation = ActivationKind::relu;
+  return problem;
+}
+
+/// Small integers as a tensor, with as much before and behind it that shows when it is overwritten, and is NaN in a float.
+class SmallTensor {
+ public:
+  SmallTensor(Type type, std::int64_t count, unsigned seed)
+      : type_(type),
+        ld_(round_up(count, 16)),
+        sample_(Operand{.format = {type}}, 3, count, ld_, 1, seed, std::byte{0xff},
+                {.have_low_bits = [](std::int64_t, std::int64_t) { return false; }}) {}
+  Number operator[](std::int64_t i) const { return sample_(0, 1, i); }
+  void store(std::int64_t i, Number value) { store_element(sample_.at(0, 1, i), type_, value); }
+  const std::vector<std::byte>& bytes() const { return sample_.bytes(); }
+  std::int64_t offset_bytes() const { return ld_ * element_bytes(type_); }
+
+ private:
+  Type type_;
+  std::int64_t ld_;
+  Sample sample_;
+};
+
+/// Whether the program computes a small convolution rightly. Any order of summation gives the same bits.
+bool convolves_rightly(Engine::State& state, const ProgramKey& key, const ConvolutionProblem& problem) {
+  const std::int64_t height = problem.output[1], width = problem.output[2], channels = problem.output_channels,
+                     multiplier = channels / problem.input_channels, taps = problem.filter[1] * problem.filter[2];
+  const std::int64_t outputs = problem.batch * height * width * channels;
+  SmallTensor input(problem.input_type, problem.batch * problem.input[1] * problem.input[2] * problem.input_channels, 1),
+      filters(problem.filters.type, channels * taps, 2), output(problem.output_type, outputs, 3),
+      residual(problem.output_type, outputs, 4), bias(problem.output_type, channels, 5);
+  ConvolutionPlan plan;
+  plan.problem = problem;
+  plan.largest_dispatch = {.groups = state.limits.groups, .groups_product = state.limits.groups_product};
+  plan_depthwise(plan, state.limits, key);
+  SmallConvolution small(state, plan);
+  Convolution convolution{.alpha = 2};
+  convolution.input = {.buffer = small.make(input.bytes()), .offset_bytes = input.offset_bytes(), .type = problem.input_type};
+  convolution.filters = {
+      .buffer = small.make(filters.bytes()), .offset_bytes = filters.offset_bytes(), .type = problem.filters.type};
+  convolution.output = {.buffer = small.make(output.bytes()), .offset_bytes = output.offset_bytes(), .type = problem.output_type};
+  if (problem.bias) convolution.bias = BufferPlace{small.make(bias.bytes()), bias.offset_bytes()};
+  if (problem.residual) {
+    convolution.residual = convolution.output;
+    convolution.residual->buffer = small.make(residual.bytes());
+  }
+  if (problem.activation == ActivationKind::relu) convolution.activation = Activation::relu();
+  small.run(convolution);
+  for (std::int64_t i = 0; i < outputs; ++i) {
+    const std::int64_t o = i % channels, x = i / channels % width, y = i / (channels * width) % height,
+                       image = i / (channels * width * height);
+    Number sum = 0;
+    for (std::int64_t tap = 0; tap < taps; ++tap) {
+      const std::int64_t row = y * problem.stride[1] + tap / problem.filter[2] * problem.dilation[1] - problem.before[1],
+                         column = x * problem.stride[2] + tap % problem.filter[2] * problem.dilation[2] - problem.before[2];
+      if (row < 0 || column < 0 || row >= problem.input[1] || column >= problem.input[2]) continue;
+      sum += input[((image * problem.input[1] + row) * problem.input[2] + column) * problem.input_channels + o / multiplier] *
+             filters[problem.filter_layout == FilterLayout::hwio ? tap * channels + o : o * taps + tap];
+    }
+    Number value = 2.0 * sum;
+    if (problem.residual) value += residual[i];
+    if (problem.bias) value += bias[o];
+    if (problem.activation == ActivationKind::relu && value.real() < 0) value = 0;
+    output.store(i, value);
+  }
+  return small.has(convolution.output.buffer, output.bytes());
+}
+
+SelfCheck check_depthwise(Engine::State& state, const ProgramKey& key) {
+  // A program for all filters that reads vectors takes those with channels innermost.
+  const bool hwio_alone = key.vector_reads != VectorReads::none && parameter(key.kernel, "filter_h") == 0;
+  for (const FilterLayout layout : {FilterLayout::hwio, FilterLayout::ohwi}) {
+    if (layout == FilterLayout::ohwi && hwio_alone) continue;
+    const ConvolutionProblem problem = small_problem(key, layout);
+    if (convolves_rightly(state, key, problem)) continue;
+    return SelfCheck::wrong(key, fmt::format("a convolution of {}x{} with filters of {}x{} in integers is wrong",
+                                             problem.input[1], problem.input[2], problem.filter[1], problem.filter[2]));
+  }
+  return SelfCheck::of_right({key});
+}
+
+/// Buffers of its own come and go meanwhile: afterwards others may have their names.
+template <class Check>
+SelfCheck with_other_buffers(Engine::State& state, const Check& check) {
+  const std::unique_ptr<Engine::State, void (*)(Engine::State*)> at_end(&state, [](Engine::State* its) {
+    its->sizes.clear();
+    its->forget_images();
+  });
+  return check();
+}
+
 }  // namespace
 
-std::optional<Fault> self_check(Engine::State& state, const Plan& plan) {
-  std::optional<Fault> fault;
-  try {
-    fault = SmallProduct(state, plan, false).check();
-  } catch (const LibraryFailed& failed) {
-    return Fault{Stage::multiply, failed.what()};
-  }
-  const bool promises_bits = plan.precision != Precision::standard && plan.precision != Precision::fast;
-  const int left_out = kernels::has_epilogue(plan.problem) ? 2 : 1;
-  for (int i = 0; i <= left_out && !fault && promises_bits; ++i) fault = SmallProduct(state, plan, true, i).check();
-  return fault;
+SelfCheck self_check(Engine::State& state, const Plan& plan) {
+  return with_other_buffers(state, [&] {
+    SelfCheck result = SmallProduct(state, plan, false).check();
+    const bool promises_bits = plan.precision != Precision::standard && plan.precision != Precision::fast;
+    const int left_out = kernels::has_epilogue(plan.problem) ? 2 : 1;
+    for (int i = 0; i <= left_out && result.is_right() && promises_bits; ++i)
+      if (SelfCheck other = SmallProduct(state, plan, true, i).check(); !other.is_right()) result = std::move(other);
+    return result;
+  });
+}
+
+SelfCheck self_check(Engine::State& state, const ConvolutionPlan& plan) {
+  return with_other_buffers(state,
+                            [&] { return plan.depthwise ? check_depthwise(state, *plan.program) : check_copy(state, plan); });
 }
 
 }  // namespace glgemm

@@ -10,7 +10,6 @@
 #include <glgemm/scope.hpp>
 #include <glgemm/stopwatch.hpp>
 
-#include "engine/execute.hpp"
 #include "engine/library.hpp"
 #include "gl/program_statistics.hpp"
 #include "kernels/kernels.hpp"
@@ -89,7 +88,8 @@ bool Engine::State::is_ready(const ProgramKey& key) {
 
 std::string Engine::State::text_of(const ProgramKey& key) const {
   std::string text = source(key, limits.language);
-  return options.rewrite_source ? options.rewrite_source(key, std::move(text)) : text;
+  const auto& rewrite = options.experimental->rewrite_source;
+  return rewrite ? rewrite(key, std::move(text)) : text;
 }
 
 Engine::State::Entry& Engine::State::entry(const ProgramKey& key) {
@@ -140,7 +140,27 @@ bool Engine::State::load(const ProgramKey& key, Entry& entry) {
 
 bool Engine::State::self_checked(const ProgramKey& key) const {
   const auto found = programs.find(key);
-  return found != programs.end() && found->second.self_checked;
+  return found != programs.end() && (found->second.self_checked || found->second.unchecked);
+}
+
+void Engine::State::note_unchecked(const ProgramKey& key, const std::string& why) {
+  Entry& entry = programs.at(key);
+  if (entry.unchecked) return;
+  entry.unchecked = true;
+  log(fmt::format("{} is not checked: {}", to_string(key), why));
+}
+
+void Engine::State::run_on_nothing(const ProgramKey& key, gl::Program& program) {
+  const kernels::Family& family = kernels::family(key.kernel);
+  if (scratch == 0) scratch = gl::create_buffer(api, 256);
+  for (unsigned i = 0; i < gl::storage_bindings; ++i)
+    if (family.declares(key, i)) gl::bind_storage(api, kernels::binding_of(key, i), scratch);
+  if (limits.image_buffer_bytes > 0) gl::bind_image(api, 0, work.panels, scratch, 0, 256);
+  program.set(api, kernels::at_size, std::array{0, 0, 0, 0});
+  if (family.has_panels_uniform(key)) program.set(api, kernels::at_panels, std::array{0, 1, 0, 1});
+  if (family.has_parts_uniform(key)) program.set(api, kernels::at_parts, std::array{1, 1, 1});
+  program.use(api);
+  gl::dispatch(api, {1, 1, 1});
 }
 
 void Engine::State::remember_self_check(const ProgramKey& key) {
@@ -200,7 +220,7 @@ std::vector<std::string> Engine::State::listen(const ProgramKey& key, const std:
   const gl::StateGuard guard(api, all_bindings());
   const gl::CompilerMessages said(api);
   gl::Program& program = make();
-  run_on_nothing(*this, key, program);
+  run_on_nothing(key, program);
   std::vector<std::string> messages = said.take();
   // NVIDIA's driver says nothing, but its binaries do.
   if (device.vendor.starts_with("NVIDIA"))

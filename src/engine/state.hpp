@@ -9,8 +9,9 @@
 
 #include <glgemm/device_matrix.hpp>
 #include <glgemm/engine.hpp>
+#include <glgemm/experimental.hpp>
 #include <glgemm/fence.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "base/fork.hpp"
 #include "engine/pace.hpp"
@@ -26,8 +27,8 @@
 
 namespace glgemm {
 
-struct Prepared;             // prepare.hpp
-struct PreparedConvolution;  // convolve.hpp
+struct Prepared;             // call.hpp
+struct PreparedConvolution;  // call.hpp
 struct Offsets;              // offsets.hpp
 struct LibraryUse;           // library.hpp
 
@@ -57,6 +58,7 @@ struct GLGEMM_HIDDEN Engine::State {
     bool ready = false;  ///< compiled and checked, or loaded
     /// Its results were checked on this driver, by this process or by one that put it into the program cache.
     bool self_checked = false;
+    bool unchecked = false;                         ///< no small problem runs it, and the log was told
     std::chrono::steady_clock::time_point begun{};  ///< when it was handed to the driver
     std::string cache_key{};  ///< its key in the program cache; empty if there is nothing to add to the cache
     /// What the driver said of it; none if nobody listened.
@@ -92,7 +94,6 @@ struct GLGEMM_HIDDEN Engine::State {
   /// Programs that failed their self-check or that the driver refused; they are not run again.
   std::vector<StruckOff> struck_off;
   std::shared_ptr<LibraryUse> library;  ///< null unless the options allow a vendor's library
-  bool checking = false;  ///< a self-check is under way
   bool listens = false;   ///< to what the driver says of programs that are made: for the log, or for compile()
   /// The engine's own objects are gone. Its device matrices may still be used, unless `abandoned`.
   bool released = false;
@@ -141,7 +142,12 @@ struct GLGEMM_HIDDEN Engine::State {
   /// Begins to compile the program if the driver compiles in the background, unless somebody listens.
   void begin_program(const ProgramKey& key);
   bool is_ready(const ProgramKey& key);
+  /// Whether the program has passed its self-check, or cannot be checked.
   bool self_checked(const ProgramKey& key) const;
+  /// Remembers for this engine alone that no small problem runs the program, and tells the log.
+  void note_unchecked(const ProgramKey& key, const std::string& why);
+  /// Dispatches a program on a C without elements, since some drivers compile at the first dispatch. Leaves bindings changed.
+  void run_on_nothing(const ProgramKey& key, gl::Program& program);
   /// Sets the program's `self_checked`, here and in the program cache.
   void remember_self_check(const ProgramKey& key);
   void forget() noexcept;

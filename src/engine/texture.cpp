@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/rounding.hpp"
-#include "engine/state.hpp"
+#include "engine/dispatch.hpp"
 #include "engine/validate.hpp"
 #include "gl/textures.hpp"
 #include "kernels/kernels.hpp"
@@ -138,16 +138,17 @@ void TextureCopy::copy() {
     gl::bind_texture_image(api, texture_.texture, texture_.level, texture_.first_layer + static_cast<int>(image), texels_,
                            writes_);
     for (std::int64_t row = 0; row < level_.height; row += most_rows) {
+      Dispatch dispatch(state_, key, program);
       const std::int64_t rows = std::min(most_rows, level_.height - row);
-      const std::int64_t begin = tensor_.offset_bytes + (image * level_.height + row) * row_bytes(), rest = begin % alignment;
-      // Those that the program declares: zink drops dispatches while one of them is unbound.
-      for (const auto each : {gl::binding_a, gl::binding_b, gl::binding_c})
-        gl::bind_storage(api, each, tensor_.buffer, begin - rest, round_up(rows * row_bytes() + rest, 4));
-      program.set(api, writes_ ? kernels::at_a : kernels::at_c,
-                  std::array{static_cast<int>(rest / element_bytes(tensor_.type)), 0, 0, 0});
-      program.set(api, kernels::at_size, std::array{level_.width, static_cast<int>(rows), static_cast<int>(tensor_.channels), 1});
-      program.set(api, kernels::at_y0, static_cast<int>(row));
-      gl::dispatch(api, {ceil_div(level_.width, workgroup[0]), ceil_div(rows, workgroup[1]), 1});
+      const Place begin{tensor_.buffer, tensor_.offset_bytes + (image * level_.height + row) * row_bytes()};
+      const std::int64_t first =
+          dispatch.bind(writes_ ? gl::binding_a : gl::binding_c, begin, rows * row_bytes()) / element_bytes(tensor_.type);
+      dispatch.set(writes_ ? kernels::at_a : kernels::at_c, first, 0, 0, 0);
+      dispatch.set(kernels::at_size, level_.width, rows, tensor_.channels, 1);
+      Step step;
+      step.groups = {ceil_div(level_.width, workgroup[0]), ceil_div(rows, workgroup[1]), 1};
+      step.y0 = row;
+      dispatch.run(step, false, begin);
     }
   }
   if (writes_) gl::barrier_after_texture_write(api);

@@ -3,8 +3,8 @@
 
 #include <functional>
 
-#include <glgemm/convolution_plan.hpp>
 #include <glgemm/engine.hpp>
+#include <glgemm/inspect.hpp>
 #include <glgemm/streaming.hpp>
 
 #include "base/text.hpp"

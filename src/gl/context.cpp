@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/processor.hpp"
+#include "base/system.hpp"
 #include "gl/api.hpp"
 
 namespace glgemm::gl {
@@ -111,7 +112,14 @@ Context load(GetProcAddress get_proc_address) {
   // A driver that computes on a CPU has the machine's memory, whatever it says.
   if (!device_info(*api).software) api->memory_bytes = query_memory_bytes(*api);
   if (api->PushDebugGroup) api->GetIntegerv(GL_MAX_DEBUG_GROUP_STACK_DEPTH, &api->max_debug_groups);
+  // An engine asks at its end whether its context is current. What made the context may have unloaded the driver by then.
+  keep_loaded(reinterpret_cast<const void*>(api->GetString));
+  keep_loaded(reinterpret_cast<const void*>(api->IsProgramPipeline));
   return Context(std::move(api));
+}
+
+bool has_current(const Api& api) {
+  return api.GetString(GL_VERSION) != nullptr;
 }
 
 DeviceInfo device_info(const Api& api) {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include <glgemm/engine.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 namespace glgemm::gl {
 
@@ -32,6 +32,9 @@ DeviceInfo device_info(const Api& api);
 Limits query_limits(const Api& api, const DeviceInfo& device);
 bool has_extension(const Api& api, std::string_view name);
 
+/// Whether any context is current. May be asked at any time, also when the engine's context was destroyed: every other function
+/// may be called only while one is current.
+bool has_current(const Api& api);
 /// GL_CONTEXT_FLAGS, such as whether the context is robust or for debugging.
 int context_flags(const Api& api);
 /// Whether the driver compiles a program while the host goes on.

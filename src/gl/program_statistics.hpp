@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include <glgemm/program_report.hpp>
+#include <glgemm/inspect.hpp>
 
 namespace glgemm {
 

@@ -12,6 +12,7 @@
 
 #include <glgemm/accelerators.hpp>
 #include <glgemm/engine.hpp>
+#include <glgemm/experimental.hpp>
 
 #include "base/fork.hpp"
 
@@ -38,7 +39,7 @@ void try_product(HeadlessDevice& device) {
   EngineOptions plain;  // a trial: nothing is read from disk or written there
   plain.program_cache = "";
   plain.tuning = "";
-  plain.self_check = false;
+  plain.experimental = ExperimentalEngineOptions{.self_check = false};
   Engine engine(HeadlessContext::get_proc_address, plain);
   device.vendor = engine.device().vendor;
   device.renderer = engine.device().renderer;

@@ -40,6 +40,8 @@ class CublasFamily final : public ProductFamily {
  public:
   const About& about() const noexcept override { return kernels::about; }
   std::vector<KernelParameter> parameters() const override { return {}; }
+  std::size_t count() const noexcept final { return 0; }
+  std::size_t place_of(std::string_view) const noexcept final { return 0; }
   Kernel defaults() const override { return kernel_of({}); }
   std::vector<Macro> macros(const Kernel&) const override { return {}; }
   std::string malformed(const Kernel&) const override { return {}; }

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include <fmt/core.h>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "kernels/prices.hpp"
 
@@ -63,6 +63,9 @@ class Family {
   std::string_view name() const noexcept { return about().name; }
   std::string_view summary() const noexcept { return about().summary; }
   virtual std::vector<KernelParameter> parameters() const = 0;
+  virtual std::size_t count() const noexcept = 0;
+  /// The number of a parameter in parameters(); count() if none has that name.
+  virtual std::size_t place_of(std::string_view parameter) const noexcept = 0;
   /// The kernel with all parameters at their defaults.
   virtual Kernel defaults() const = 0;
   /// The macros that its parameters stand for, each an `#ifndef` name of the .comp file.
@@ -255,6 +258,11 @@ class FamilyOf : public Base {
     std::vector<KernelParameter> result;
     for (const auto& p : list) result.push_back({p.name, Parameters{}.*(p.member), p.legal.values(), p.legal.text(), p.meaning});
     return result;
+  }
+  std::size_t count() const noexcept final { return std::size(list); }
+  std::size_t place_of(std::string_view parameter) const noexcept final {
+    return static_cast<std::size_t>(
+        std::find_if(std::begin(list), std::end(list), [&](const auto& p) { return parameter == p.name; }) - std::begin(list));
   }
   Kernel defaults() const final { return make({}); }
   VectorReads panels(const Kernel& kernel) const final {

@@ -25,9 +25,9 @@ namespace {
 
 /// The place of a parameter in the family's list.
 std::size_t place_of(const Kernel& kernel, std::string_view name) {
+  const Family& its = family(kernel);
+  if (const std::size_t place = its.place_of(name); place < its.count()) return place;
   const std::vector<KernelParameter> list = parameters(kernel);
-  const auto found = std::find_if(list.begin(), list.end(), [&](const KernelParameter& each) { return each.name == name; });
-  if (found != list.end()) return static_cast<std::size_t>(found - list.begin());
   throw std::invalid_argument(fmt::format("kernel {} has no parameter \"{}\"; it has {}", glgemm::name(kernel), name,
                                           names_of(list, &KernelParameter::name)));
 }
@@ -246,7 +246,7 @@ void add_quantization(const ProgramKey& key, std::vector<Macro>& macros) {
 
 std::vector<Macro> macros(const ProgramKey& key) {
   std::vector<Macro> result = family(key.kernel).macros(key.kernel);
-  result.emplace_back("TYPE_A", static_cast<int>(key.a.type));  // gemm.glsl numbers the types in the same order
+  result.emplace_back("TYPE_A", static_cast<int>(key.a.type));  // types.glsl numbers the types in the same order
   result.emplace_back("TYPE_B", static_cast<int>(key.b.type));
   result.emplace_back("TYPE_C", static_cast<int>(key.c_type));
   result.emplace_back("EPILOGUE", key.epilogue ? 1 : 0);
@@ -269,14 +269,13 @@ std::vector<Macro> macros(const ProgramKey& key) {
   result.emplace_back("INDEXED_A", key.indexed_a ? 1 : 0);
   result.emplace_back("INDEXED_B", key.indexed_b ? 1 : 0);
   result.emplace_back("INDEXED_C", key.indexed_c ? 1 : 0);
-  if (is_for_one_layout(key.kernel)) {
-    result.emplace_back("A_ALONG_K", key.a_along_k ? 1 : 0);
-    result.emplace_back("B_ALONG_K", key.b_along_k ? 1 : 0);
-  } else if (family(key.kernel).about().knows_b_along_k) {
-    result.emplace_back("B_ALONG_K", key.b_along_k ? 1 : 0);
-  }
+  result.emplace_back("A_ALONG_K", key.a_along_k ? 1 : 0);
+  result.emplace_back("B_ALONG_K", key.b_along_k ? 1 : 0);
   if (std::none_of(result.begin(), result.end(), [](const Macro& macro) { return macro.first == "PANELS"; }))
     result.emplace_back("PANELS", 0);
+  // A program gets those for which it has a default.
+  const std::string_view text = shaders::text(name(key.kernel));
+  std::erase_if(result, [&](const Macro& macro) { return text.find(fmt::format("\n#ifndef {}\n", macro.first)) == text.npos; });
   return result;
 }
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "base/rounding.hpp"
 #include "kernels/family.hpp"
@@ -52,9 +52,9 @@ constexpr std::int64_t workspace_padding = 3 * workspace_alignment;
 /// The least bytes of a caller's operand that is read as an image, where the kernel does not say. To make an image of a smaller
 /// one takes about as long as the image saves.
 constexpr std::int64_t min_image_bytes = std::int64_t{1} << 20;
-/// How many invocations of a workgroup of pack.comp lie along the rows of an operand of that many vectors, and `k` steps. Where successive
-/// elements lie along k these are few: the workgroup then reads whole cache lines of a few rows, and not a part of one of each of
-/// many rows, whose lines push each other out.
+/// How many invocations of a workgroup of pack.comp lie along the rows of an operand of that many vectors, and `k` steps. Where
+/// successive elements lie along k these are few: the workgroup then reads whole cache lines of a few rows, and not a part of one
+/// of each of many rows, whose lines push each other out.
 std::int64_t pack_lanes(const Problem& problem, Role role, std::int64_t vectors, std::int64_t k);
 
 /// The bytes of a sum in the workspace.

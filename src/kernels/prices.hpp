@@ -20,7 +20,7 @@
 
 #include <algorithm>
 
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "base/device_class.hpp"
 

@@ -24,7 +24,9 @@ class TextureFamily final : public FamilyOf<Family, about, list> {
     const Texture k = read(kernel);
     return {k.workgroup_x, k.workgroup_y, 1};
   }
-  bool declares(const ProgramKey&, unsigned buffer) const override { return buffer <= binding_c; }
+  bool declares(const ProgramKey& key, unsigned buffer) const override {
+    return buffer == binding_c || (buffer == binding_a && read(key.kernel).writes != 0);
+  }
   bool has_panels_uniform(const ProgramKey&) const override { return false; }
   bool has_parts_uniform(const ProgramKey&) const override { return false; }
 };

@@ -9,13 +9,15 @@
 #include <utility>
 
 #include <glgemm/error.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/experimental.hpp>
+#include <glgemm/inspect.hpp>
 #include <glgemm/tuning.hpp>
 
 #include "base/device_class.hpp"
 #include "base/rounding.hpp"
 #include "base/text.hpp"
 #include "kernels/kernels.hpp"
+#include "plan/choose.hpp"
 #include "plan/cost_model.hpp"
 #include "plan/piece.hpp"
 #include "plan/problem.hpp"
@@ -106,8 +108,12 @@ bool is_faster(const Choice& x, const Choice& y) {
 /// Which kernels may run a problem, in the order in which they are tried.
 class Chooser {
  public:
-  Chooser(const Problem& problem, const Limits& limits, const PlanOptions& options)
-      : problem_(problem), limits_(limits), options_(options), precision_(planned(options.precision, problem)) {
+  Chooser(const Problem& problem, const Limits& limits, const PlanOptions& options, const RefusesProgram& why_not_program)
+      : problem_(problem),
+        limits_(limits),
+        options_(options),
+        why_not_program_(why_not_program),
+        precision_(planned(options.precision, problem)) {
     check_precision(problem, limits, precision_);
     if (options.kernel)
       force(*options.kernel);
@@ -134,6 +140,7 @@ class Chooser {
         plan.sealed = !reason.empty() && precision_ != Precision::standard;
         if (plan.sealed) reason = why_struck_off(plan);
       }
+      if (reason.empty()) reason = why_refused(plan);
       if (reason.empty()) {
         if (why) *why = explain(choice);
         return plan;
@@ -152,6 +159,8 @@ class Chooser {
   void consider(const Kernel& kernel, By by, std::int64_t split_k);
   /// Which of the plan's programs is struck off; empty if none is.
   std::string why_struck_off(const Plan& plan) const;
+  /// Why the caller refuses one of the plan's programs; empty if it does not.
+  std::string why_refused(const Plan& plan) const;
   std::string why_cannot(const Kernel& kernel) const;
   /// What a plan of the kernel's has: the planned precision, or `fast` where it computes in a narrower type.
   Precision precision_of(const Kernel& kernel) const {
@@ -163,6 +172,7 @@ class Chooser {
   const Problem& problem_;
   const Limits& limits_;
   const PlanOptions& options_;
+  const RefusesProgram& why_not_program_;
   const Precision precision_;
   std::vector<Choice> choices_;      ///< the best first
   std::vector<PassedOver> refused_;  ///< those that cannot run
@@ -177,7 +187,7 @@ void Chooser::force(const Kernel& kernel) {
 
 /// First the kernels that were tuned for problems near this one, then the others, the fastest by the cost model first.
 void Chooser::collect() {
-  for (const TunedChoice* tuned : nearby(options_.tuning, problem_))
+  for (const TunedChoice* tuned : nearby(options_.experimental->tuning, problem_))
     consider(tuned->kernel, By::tuning, options_.split_k != 0 ? options_.split_k : tuned->split_k);
   const auto tuned_choices = static_cast<std::ptrdiff_t>(choices_.size());
   for (const Kernel& kernel : kernels::candidates(problem_, limits_, precision_)) consider(kernel, By::model, options_.split_k);
@@ -200,33 +210,42 @@ void Chooser::consider(const Kernel& kernel, By by, std::int64_t split_k) {
     return;
   }
   const bool turns = kernels::product_family(kernel).runs_transposed(problem_);
-  Choice choice{.kernel = kernel, .by = by, .transposed = options_.transposed.value_or(turns)};
+  Choice choice{.kernel = kernel, .by = by, .transposed = options_.experimental->transposed.value_or(turns)};
   const Problem as_run = choice.transposed ? transposed(problem_) : problem_;
   const Parts parts = parts_for(as_run, kernel, limits_, split_k);
   std::vector<Choice> cuts;
   const auto add = [&](std::int64_t of_k) {
     choice.parts = precision_ == Precision::standard ? of_k : parts_in_blocks(as_run, of_k);
-    choice.seconds = slowdown(precision_, sums_in_doubles(limits_, precision_)) *
-                     expected_seconds(as_run, kernel, limits_, choice.parts, std::max(1.0, options_.runs), precision_of(kernel));
+    choice.seconds =
+        slowdown(precision_, sums_in_doubles(limits_, precision_)) *
+        expected_seconds(as_run, kernel, limits_, choice.parts, std::max(1.0, options_.experimental->runs), precision_of(kernel));
     cuts.push_back(choice);
   };
   for (std::int64_t of_k = parts.least; of_k < parts.most; of_k *= 2) add(of_k);
   add(std::max(parts.least, parts.most));
   std::stable_sort(cuts.begin(), cuts.end(), is_faster);
   // The program that sums a part, or the one that adds parts up, may be struck off.
-  choices_.insert(choices_.end(), cuts.begin(), options_.struck_off.empty() ? cuts.begin() + 1 : cuts.end());
+  choices_.insert(choices_.end(), cuts.begin(),
+                  options_.experimental->struck_off.empty() && !why_not_program_ ? cuts.begin() + 1 : cuts.end());
 }
 
 std::string Chooser::why_struck_off(const Plan& plan) const {
-  if (options_.struck_off.empty()) return {};
+  if (options_.experimental->struck_off.empty()) return {};
   for (const Stage stage : plan.stages())
-    for (const StruckOff& each : options_.struck_off)
+    for (const StruckOff& each : options_.experimental->struck_off)
       if (each.program == plan.program(stage))
         return fmt::format("{} {}{}{}", to_string(each.program), each.fault(),
                            precision_ == Precision::standard ? ""
                                                              : fmt::format(": this driver has no {} products of {} of it",
                                                                            to_string(precision_), to_string(sum_type(problem_))),
                            each.reason.empty() ? "" : " (" + each.reason + ")");
+  return {};
+}
+
+std::string Chooser::why_refused(const Plan& plan) const {
+  if (!why_not_program_) return {};
+  for (const Stage stage : plan.stages())
+    if (std::string reason = why_not_program_(plan.program(stage)); !reason.empty()) return reason;
   return {};
 }
 
@@ -251,15 +270,21 @@ Explanation Chooser::explain(const Choice& taken) const {
 }  // namespace
 
 Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOptions& options, Explanation* why) {
+  return make_plan(problem, device_limits, options, why, nullptr);
+}
+
+Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOptions& options, Explanation* why,
+               const RefusesProgram& why_not) {
   validate(problem);
-  const Limits& limits = options.limits ? *options.limits : device_limits;
+  const Limits& limits = options.experimental->limits ? *options.experimental->limits : device_limits;
   validate(limits);
-  if (options.slice_columns < 0 || options.slice_rows < 0)
-    throw std::invalid_argument(fmt::format("make_plan: a slice of {}x{} workgroups", options.slice_columns, options.slice_rows));
+  if (options.experimental->slice_columns < 0 || options.experimental->slice_rows < 0)
+    throw std::invalid_argument(fmt::format("make_plan: a slice of {}x{} workgroups", options.experimental->slice_columns,
+                                            options.experimental->slice_rows));
   if (options.split_k < 0) throw std::invalid_argument(fmt::format("make_plan: k in {} parts", options.split_k));
   if (!limits.f64 && needs_f64(sum_type(problem)))
     throw Unsupported(fmt::format("gemm: this driver has no doubles, and the product is {}", to_string(sum_type(problem))));
-  return Chooser(problem, limits, options).choose(why);
+  return Chooser(problem, limits, options, why_not).choose(why);
 }
 
 }  // namespace glgemm

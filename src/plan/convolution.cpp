@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include <glgemm/error.hpp>
+#include <glgemm/experimental.hpp>
 
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
@@ -35,7 +36,7 @@ std::vector<Phase> phases_of(const ConvolutionProblem& problem, std::size_t d, s
   for (std::int64_t first = 0; first < count; ++first) {
     const std::int64_t step = problem.transposed ? stride : 1;
     Phase phase{first, step, ceil_div(outputs - first, step), problem.transposed ? 1 : stride, {}};
-    for (std::int64_t place = 0; place < problem.filter[d]; ++place) {
+    for (std::int64_t place = 0; place < problem.filter[d] && problem.multiplies; ++place) {
       if (!problem.transposed) {
         phase.taps.push_back({place, first * stride + place * problem.dilation[d] - problem.before[d]});
         continue;
@@ -96,6 +97,7 @@ bool is_plain(const ConvolutionProblem& problem) {
 /// Whether the input is copied: a tap leaves the image, or tables would have to reach over more than a binding holds.
 bool needs_copy(const ConvolutionPlan& plan, const Limits& limits) {
   const ConvolutionProblem& problem = plan.problem;
+  if (problem.input_channels == 0) return false;
   const Reach reach = reach_of(phases_of(plan, problem.output[plan.axis]));
   bool leaves = false;
   for (std::size_t d = 0; d < 3; ++d) {
@@ -114,19 +116,43 @@ std::int64_t step_of(const std::vector<std::int64_t>& offsets) {
   return step;
 }
 
-Placement placed(const std::vector<std::int64_t>& rows, const std::vector<std::int64_t>& columns) {
-  Placement result;
-  result.row_count = static_cast<std::int64_t>(rows.size());
-  result.column_count = static_cast<std::int64_t>(columns.size());
-  result.row_step = step_of(rows);
-  result.column_step = step_of(columns);
-  const bool is_indexed = result.row_step < 0 || result.column_step < 0;
+/// Sets how the elements of a matrix lie whose rows and columns go on in these steps; -1: in none.
+void set_lying(PlacedMatrix& matrix, std::int64_t row_step, std::int64_t column_step) {
+  const std::int64_t rows = matrix.row_count, columns = matrix.column_count;
+  Operand& operand = matrix.operand;
+  if (rows == 0 || columns == 0) return;
+  // One row, or column, has no step of its own.
+  const std::int64_t row = rows == 1 ? columns : row_step, column = columns == 1 ? 1 : column_step;
+  if (column == 1 && row >= columns) {
+    operand.ld = row;
+  } else if (row_step == 1 && column >= rows) {
+    operand.layout = Layout::column_major;
+    operand.ld = column;
+  } else {
+    operand.layout = row_step < column_step ? Layout::column_major : Layout::row_major;
+    operand.addressing = row_step >= 0 && column_step >= 0 ? Addressing::strided : Addressing::indexed;
+    if (operand.addressing == Addressing::strided) operand.row_stride = row_step, operand.column_stride = column_step;
+  }
+}
+
+/// The matrix of elements in equal steps.
+PlacedMatrix in_steps(std::int64_t rows, std::int64_t columns, std::int64_t row_step, std::int64_t column_step) {
+  PlacedMatrix result{.row_count = rows, .column_count = columns};
+  set_lying(result, row_step, column_step);
+  return result;
+}
+
+PlacedMatrix placed(const std::vector<std::int64_t>& rows, const std::vector<std::int64_t>& columns) {
+  PlacedMatrix result{.row_count = std::ssize(rows), .column_count = std::ssize(columns)};
+  set_lying(result, step_of(rows), step_of(columns));
+  Operand& operand = result.operand;
   for (const auto& [offsets, table] : {std::pair{&rows, &result.rows}, {&columns, &result.columns}}) {
     if (offsets->empty()) continue;
     const std::int64_t least = *std::min_element(offsets->begin(), offsets->end());
     result.first += least;
-    if (is_indexed)
-      for (const std::int64_t offset : *offsets) table->push_back(static_cast<std::int32_t>(offset - least));
+    if (operand.addressing != Addressing::indexed) continue;
+    for (const std::int64_t offset : *offsets) table->push_back(static_cast<std::int32_t>(offset - least));
+    operand.largest_offset += *std::max_element(table->begin(), table->end());
   }
   return result;
 }
@@ -196,6 +222,21 @@ void place_taps(const ConvolutionProblem& problem, const std::array<const Phase*
     for (std::int64_t channel = 0; channel < channels; ++channel) combine(lists, [&](const auto& tap) { add(tap, channel); });
 }
 
+/// The filters of a convolution that is not transposed, of the first group, as they are stored.
+PlacedMatrix filter_matrix(const ConvolutionProblem& problem, std::int64_t k) {
+  const std::int64_t outputs = problem.output_channels / problem.groups;
+  PlacedMatrix result;
+  if (problem.filter_layout == FilterLayout::hwio) {
+    result = {.row_count = k, .column_count = outputs};
+    result.operand.ld = problem.output_channels;
+  } else {
+    result = {.row_count = outputs, .column_count = k};
+    result.operand.ld = filters_of_group(problem) / outputs;
+    result.operand.op = Op::transpose;
+  }
+  return result;
+}
+
 ConvolutionProduct product_of(const ConvolutionProblem& problem, const std::array<const Phase*, 3>& phase,
                               const BorderedCopy& border, std::int64_t images) {
   const bool copied = border.size_bytes > 0, joined = joins_images(problem);
@@ -210,23 +251,22 @@ ConvolutionProduct product_of(const ConvolutionProblem& problem, const std::arra
   }
   const std::int64_t rows = joined ? images : 1;
   ConvolutionProduct result{.m = rows * phase[0]->count * phase[1]->count * phase[2]->count,
-                            .n = static_cast<std::int64_t>(outputs.size()),
-                            .k = static_cast<std::int64_t>(taps.size()),
-                            .images = joined ? 1 : images,
-                            .input_stride = in.image,
-                            .output_stride = out.image,
-                            .input = {},
-                            .filters = {},
-                            .output = {}};
+                            .n = std::ssize(outputs),
+                            .k = std::ssize(taps),
+                            .images = joined ? 1 : images};
   if (is_plain(problem)) {  // pixel after pixel: no tables, which could be very long
-    result.input = {0, result.m, result.k, in.step[2], in.channel, {}, {}};
-    result.output = {0, result.m, result.n, out.step[2], out.channel, {}, {}};
+    result.input = in_steps(result.m, result.k, in.step[2], in.channel);
+    result.output = in_steps(result.m, result.n, out.step[2], out.channel);
   } else {
     place_pixels(phase, in, out, rows, pixels, results);
     result.input = placed(pixels, taps);
     result.output = placed(results, outputs);
   }
-  if (problem.transposed) result.filters = placed(weights, filters);
+  result.filters = problem.transposed ? placed(weights, filters) : filter_matrix(problem, result.k);
+  result.input.operand.format = {problem.input_type};
+  result.filters.operand.format = problem.filters;
+  result.output.operand.format = {problem.output_type};
+  if (result.images > 1) result.input.operand.batch_stride = in.image, result.output.operand.batch_stride = out.image;
   return result;
 }
 
@@ -256,38 +296,19 @@ TensorSteps steps_of(TensorLayout layout, const Three& size, std::int64_t channe
   return {step, layout == TensorLayout::nhwc ? 1 : volume(size), volume(size) * channels};
 }
 
-Lying lying_of(const Placement& placement) {
-  const std::int64_t rows = placement.row_count, columns = placement.column_count;
-  if (rows == 0 || columns == 0) return {};
-  // One row, or column, has no step of its own.
-  const std::int64_t row = rows == 1 ? columns : placement.row_step, column = columns == 1 ? 1 : placement.column_step;
-  if (column == 1 && row >= columns) return {.ld = row};
-  if (placement.row_step == 1 && column >= rows) return {.layout = Layout::column_major, .ld = column};
-  const Layout layout = placement.row_step < placement.column_step ? Layout::column_major : Layout::row_major;
-  if (placement.rows.empty())
-    return {.addressing = Addressing::strided,
-            .layout = layout,
-            .row_step = placement.row_step,
-            .column_step = placement.column_step};
-  const auto most = [](const std::vector<std::int32_t>& table) { return *std::max_element(table.begin(), table.end()); };
-  return {.addressing = Addressing::indexed,
-          .layout = layout,
-          .largest_offset = std::int64_t{most(placement.rows)} + most(placement.columns)};
-}
-
-FilterMatrix filter_matrix(const ConvolutionProblem& problem) {
-  const std::int64_t outputs = problem.output_channels / problem.groups,
-                     k = volume(problem.filter) * (problem.input_channels / problem.groups);
-  if (problem.filter_layout == FilterLayout::hwio) return {Op::none, k, outputs, problem.output_channels, outputs};
-  const std::int64_t ld = round_up(k, block_codes(problem.filters.quantization));
-  return {Op::transpose, outputs, k, ld, outputs * ld};
+std::int64_t PlacedMatrix::offset(std::int64_t i, std::int64_t j) const {
+  if (operand.addressing == Addressing::strided) return i * operand.row_stride + j * operand.column_stride;
+  if (operand.addressing == Addressing::lines)
+    return operand.layout == Layout::row_major ? i * operand.ld + j : i + j * operand.ld;
+  return std::int64_t{rows[static_cast<std::size_t>(i)]} + columns[static_cast<std::size_t>(j)];
 }
 
 std::int64_t filters_of_group(const ConvolutionProblem& problem) {
-  if (!problem.transposed) return filter_matrix(problem).group;
-  const std::int64_t inputs = problem.input_channels / problem.groups;
-  if (problem.filter_layout == FilterLayout::hwio) return inputs;
-  return inputs * volume(problem.filter) * (problem.output_channels / problem.groups);
+  const std::int64_t inputs = problem.input_channels / problem.groups, outputs = problem.output_channels / problem.groups,
+                     taps = volume(problem.filter);
+  if (problem.filter_layout == FilterLayout::hwio) return problem.transposed ? inputs : outputs;
+  if (problem.transposed) return inputs * taps * outputs;
+  return outputs * round_up(taps * inputs, block_codes(problem.filters.quantization));
 }
 
 std::int64_t input_row(const ConvolutionPlan& plan, std::int64_t row) {
@@ -297,55 +318,44 @@ std::int64_t input_row(const ConvolutionPlan& plan, std::int64_t row) {
 
 ConvolutionPiece piece_of(const ConvolutionPlan& plan, std::int64_t images, std::int64_t rows) {
   const Phases phases = phases_of(plan, rows);
-  ConvolutionPiece piece{images, rows, {}, {}};
-  if (plan.border.size_bytes > 0) piece.border = copy_of(plan.problem, reach_of(phases), images);
+  ConvolutionPiece piece;
+  if (plan.program) piece.border = copy_of(plan.problem, reach_of(phases), images);
   combine(phases, [&](const std::array<const Phase*, 3>& phase) {
     piece.products.push_back(product_of(plan.problem, phase, piece.border, images));
   });
   return piece;
 }
 
-std::vector<ConvolutionPiece> pieces_of(const ConvolutionPlan& plan) {
-  std::vector<ConvolutionPiece> result;
-  if (plan.pieces == 0) return result;
-  for (const std::int64_t images : {plan.piece_images, plan.problem.batch % plan.piece_images})
-    for (const std::int64_t rows : {plan.piece_rows, plan.problem.output[plan.axis] % plan.piece_rows})
-      if (images > 0 && rows > 0) result.push_back(piece_of(plan, images, rows));
-  return result;
+std::int64_t pieces_of(const ConvolutionPlan& plan, const ConvolutionPlan::Shape& shape) {
+  const auto count = [](std::int64_t all, std::int64_t of_piece, std::int64_t size) {
+    return size == of_piece ? all / of_piece : 1;
+  };
+  return count(plan.problem.batch, plan.piece_images, shape.images) *
+         count(plan.problem.output[plan.axis], plan.piece_rows, shape.rows);
 }
 
 PlanOptions options_of_products(const ConvolutionPlan& plan, PlanOptions options) {
-  const std::int64_t left = options.workspace_bytes - plan.border.size_bytes;
-  if (plan.border.size_bytes > 0) options.workspace_bytes = left / kernels::workspace_alignment * kernels::workspace_alignment;
+  const std::int64_t copied = plan.border().size_bytes, left = options.workspace_bytes - copied;
+  if (copied > 0) options.workspace_bytes = left / kernels::workspace_alignment * kernels::workspace_alignment;
   return options;
 }
 
-void set_workspace(ConvolutionPlan& plan, std::int64_t of_products) {
-  const bool copies = plan.border.size_bytes > 0;
-  plan.border_offset_bytes = copies ? kernels::workspace_aligned(of_products) : 0;
-  plan.workspace_bytes = copies ? plan.border_offset_bytes + plan.border.size_bytes : of_products;
+const BorderedCopy& ConvolutionPlan::border() const noexcept {
+  static const BorderedCopy none;
+  return shapes.empty() ? none : shapes.front().border;
+}
+
+const std::vector<Plan>& ConvolutionPlan::products() const noexcept {
+  static const std::vector<Plan> none;
+  return shapes.empty() ? none : shapes.front().products;
 }
 
 Problem problem_of(const ConvolutionPlan& plan, const ConvolutionPiece& piece, const ConvolutionProduct& product) {
   const ConvolutionProblem& problem = plan.problem;
-  const auto operand = [](const ElementFormat& format, const Lying& lying, std::int64_t stride) {
-    Operand result{.format = format, .layout = lying.layout, .ld = lying.ld, .batch_stride = stride};
-    result.addressing = lying.addressing;
-    result.row_stride = lying.row_step;
-    result.column_stride = lying.column_step;
-    result.largest_offset = lying.largest_offset;
-    return result;
-  };
-  const bool batch = product.images > 1;
   Problem result{.m = product.m, .n = product.n, .k = product.k, .batch = product.images};
-  result.a = operand({problem.input_type}, lying_of(product.input), batch ? product.input_stride : 0);
-  result.c = operand({problem.output_type}, lying_of(product.output), batch ? product.output_stride : 0);
-  if (problem.transposed) {
-    result.b = operand(problem.filters, lying_of(product.filters), 0);
-  } else {
-    const FilterMatrix filters = filter_matrix(problem);
-    result.b = {.format = problem.filters, .ld = filters.ld, .op = filters.op};
-  }
+  result.a = product.input.operand;
+  result.b = product.filters.operand;
+  result.c = product.output.operand;
   // Kernels may read 16 bytes at a time if every piece and group begins at a multiple of that.
   const auto is_aligned = [](std::int64_t elements, Type type) { return elements * element_bytes(type) % 16 == 0; };
   const TensorSteps in = steps_of(problem.input_layout, problem.input, problem.input_channels);
@@ -358,7 +368,7 @@ Problem problem_of(const ConvolutionPlan& plan, const ConvolutionPiece& piece, c
   result.b.aligned = problem.filters_aligned && is_aligned(product.filters.first, problem.filters.type) &&
                      (problem.groups == 1 || is_aligned(filters_of_group(problem), problem.filters.type));
   result.residual = problem.residual;
-  if (problem.residual) result.d = operand({}, lying_of(product.output), result.c.batch_stride);
+  if (problem.residual) result.d = result.c, result.d.format = {};
   result.bias = problem.bias ? Bias::for_each_column : Bias::none;
   result.activation = problem.activation;
   return result;
@@ -371,10 +381,10 @@ VectorReads copy_reads(const ConvolutionPlan& plan, const Limits& limits) {
   const ConvolutionProblem& problem = plan.problem;
   const std::int64_t bytes = element_bytes(problem.input_type);
   const TensorSteps in = steps_of(problem.input_layout, problem.input, problem.input_channels);
+  const std::int64_t first = copy_of(problem, reach_of(phases_of(plan, plan.piece_rows)), 1).first[2];
   // Pieces along a line begin at any of its elements.
   const bool cuts_lines = plan.axis == 2 && plan.piece_rows < problem.output[2];
-  if (!problem.input_aligned || in.step[1] * bytes % 16 != 0 ||
-      (cuts_lines ? in.step[2] : plan.border.first[2] * in.step[2]) * bytes % 16 != 0)
+  if (!problem.input_aligned || in.step[1] * bytes % 16 != 0 || (cuts_lines ? in.step[2] : first * in.step[2]) * bytes % 16 != 0)
     return VectorReads::none;
   const bool as_image = limits.cpu && saturating_product({plan.piece_images, in.image, bytes}) <= limits.image_buffer_bytes - 256;
   return as_image ? VectorReads::image : VectorReads::storage;
@@ -434,31 +444,15 @@ void cut(ConvolutionPlan& plan, const Fits& fits) {
   plan.piece_rows = largest(all_rows, step, [&](std::int64_t rows) { return fits(1, rows); });
 }
 
-}  // namespace
-
-ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& limits, const PlanOptions& options) {
-  validate(problem);
-  const Limits& within = options.limits.value_or(limits);
-  ConvolutionPlan plan;
-  plan.problem = problem;
-  while (plan.axis < 2 && problem.output[plan.axis] == 1) ++plan.axis;
-  const std::int64_t all_rows = problem.output[plan.axis], pixels_of_row = all_rows > 0 ? volume(problem.output) / all_rows : 0;
-  if (problem.batch == 0 || pixels_of_row == 0 || problem.output_channels == 0) return plan;
-  if (!options.kernel && options.precision == Precision::standard && why_not_depthwise(problem, within).empty()) {
-    const ProgramKey program = depthwise_program(problem, within);
-    plan.depthwise = std::none_of(options.struck_off.begin(), options.struck_off.end(),
-                                  [&](const StruckOff& each) { return each.program == program; });
-    if (plan.depthwise) {
-      plan.program = program;
-      return plan;
-    }
-  }
-  const std::int64_t max_input = most_elements(problem.input_type, within),
-                     max_output = most_elements(problem.output_type, within);
-  check_phases(problem);
+/// Cuts the output into pieces.  @throws Unsupported  there is no room for a row
+void cut(ConvolutionPlan& plan, const Limits& limits, const PlanOptions& options, bool copies) {
+  const ConvolutionProblem& problem = plan.problem;
+  const std::int64_t all_rows = problem.output[plan.axis], pixels_of_row = volume(problem.output) / all_rows;
+  const std::int64_t max_input = most_elements(problem.input_type, limits),
+                     max_output = most_elements(problem.output_type, limits);
   // A copy leaves at least half of the workspace to the products.
   const std::int64_t max_copy = std::min(options.workspace_bytes / 2, max_input * element_bytes(problem.input_type));
-  const bool copies = needs_copy(plan, within), joins = joins_images(problem);
+  const bool joins = joins_images(problem);
   const auto copied_bytes = [&](std::int64_t images, std::int64_t rows) {
     return copies ? copy_of(problem, reach_of(phases_of(plan, rows)), images).size_bytes : 0;
   };
@@ -471,28 +465,68 @@ ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& limit
     return saturating_product({joined, volume(problem.input), problem.input_channels}) <= max_input;
   });
   if (plan.piece_rows == 0)
-    refuse_row(problem, pixels_of_row, copied_bytes(1, 1), max_copy, options.workspace_bytes, within.storage_block_bytes);
-  plan.border.size_bytes = copied_bytes(plan.piece_images, plan.piece_rows);
+    refuse_row(problem, pixels_of_row, copied_bytes(1, 1), max_copy, options.workspace_bytes, limits.storage_block_bytes);
   plan.pieces = ceil_div(problem.batch, plan.piece_images) * ceil_div(all_rows, plan.piece_rows);
-  const std::vector<ConvolutionPiece> pieces = pieces_of(plan);
-  plan.border = pieces.front().border;
-  if (copies) {
+}
+
+/// Plans the products of a piece of each size: all images of a piece and those that are left, all rows and those that are left.
+void plan_shapes(ConvolutionPlan& plan, const Limits& limits, const PlanOptions& options, const RefusesProgram& why_not) {
+  std::int64_t needed = 0;
+  for (const std::int64_t images : {plan.piece_images, plan.problem.batch % plan.piece_images})
+    for (const std::int64_t rows : {plan.piece_rows, plan.problem.output[plan.axis] % plan.piece_rows}) {
+      if (images == 0 || rows == 0) continue;
+      const ConvolutionPiece piece = piece_of(plan, images, rows);
+      plan.shapes.push_back({images, rows, piece.border, {}});
+      for (const ConvolutionProduct& product : piece.products) {
+        Plan its = make_plan(problem_of(plan, piece, product), limits, options_of_products(plan, options), nullptr, why_not);
+        needed = std::max(needed, its.workspace.size_bytes);
+        plan.shapes.back().products.push_back(std::move(its));
+      }
+    }
+  const std::int64_t copied = plan.border().size_bytes;
+  plan.border_offset_bytes = copied > 0 ? kernels::workspace_aligned(needed) : 0;
+  plan.workspace_bytes = copied > 0 ? plan.border_offset_bytes + copied : needed;
+}
+
+}  // namespace
+
+ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& limits, const PlanOptions& options) {
+  return make_plan(problem, limits, options, nullptr);
+}
+
+ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& device_limits, const PlanOptions& options,
+                          const RefusesProgram& why_not) {
+  validate(problem);
+  const Limits& limits = options.experimental->limits.value_or(device_limits);
+  ConvolutionPlan plan;
+  plan.problem = problem;
+  if (!problem.multiplies) plan.problem.filters.quantization = {};  // filters are not read
+  while (plan.axis < 2 && problem.output[plan.axis] == 1) ++plan.axis;
+  if (problem.batch == 0 || volume(problem.output) == 0 || problem.output_channels == 0) return plan;
+  plan.largest_dispatch = {.groups = limits.groups, .groups_product = limits.groups_product};
+  plan.window_bytes = window_bytes(limits);
+  const auto may_have = [&](const ProgramKey& program) {
+    return (!why_not || why_not(program).empty()) &&
+           std::none_of(options.experimental->struck_off.begin(), options.experimental->struck_off.end(),
+                        [&](const StruckOff& each) { return each.program == program; });
+  };
+  const bool may_be_depthwise = problem.multiplies && !options.kernel && options.precision == Precision::standard;
+  if (may_be_depthwise && why_not_depthwise(problem, limits).empty())
+    if (const ProgramKey program = depthwise_program(problem, limits); may_have(program)) {
+      plan_depthwise(plan, limits, program);
+      return plan;
+    }
+  check_phases(problem);
+  const bool copies = needs_copy(plan, limits);
+  cut(plan, limits, options, copies);
+  if (copies)
     plan.program = ProgramKey{.kernel = kernels::border(element_bytes(problem.input_type)),
                               .a = {Type::u32},
                               .b = {Type::u32},
                               .c_type = Type::u32,
-                              .vector_reads = copy_reads(plan, within),
-                              .few_buffers = within.storage_blocks < kernels::storage_buffers};
-  }
-  const PlanOptions of_products = options_of_products(plan, options);
-  std::int64_t needed = 0;
-  for (const ConvolutionPiece& piece : pieces)
-    for (const ConvolutionProduct& product : piece.products) {
-      Plan its = make_plan(problem_of(plan, piece, product), limits, of_products);
-      needed = std::max(needed, its.workspace.size_bytes);
-      if (&piece == &pieces.front()) plan.products.push_back(std::move(its));
-    }
-  set_workspace(plan, needed);
+                              .vector_reads = copy_reads(plan, limits),
+                              .few_buffers = limits.storage_blocks < kernels::storage_buffers};
+  plan_shapes(plan, limits, options, why_not);
   return plan;
 }
 

@@ -1,4 +1,4 @@
-// A convolution as products: which parts of the input, the filters and the output are their matrices.
+// A convolution as products: which parts of the input, the filters and the output are their matrices; and its other steps.
 #pragma once
 
 #include <fmt/core.h>
@@ -6,7 +6,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include <glgemm/convolution_plan.hpp>
+#include <glgemm/inspect.hpp>
+
+#include "plan/choose.hpp"
 
 namespace glgemm {
 
@@ -31,13 +33,15 @@ TensorSteps steps_of(TensorLayout layout, const Three& size, std::int64_t channe
 /// The copy of the input's elements from `first` to `last`, of so many images.
 BorderedCopy copy_of(const ConvolutionProblem& problem, const Three& first, const Three& last, std::int64_t images);
 
-/// Where the elements of a matrix lie: (i, j) is element first + rows[i] + columns[j], or where the lines lie in equal steps,
-/// first + (i row_step) + (j column_step).
-struct Placement {
-  std::int64_t first = 0;
+/// A matrix of a product, as it is stored in a tensor.
+struct PlacedMatrix {
+  std::int64_t first = 0;  ///< the tensor's element that is (0, 0), or with tables the one with the least offset
   std::int64_t row_count = 0, column_count = 0;
-  std::int64_t row_step = -1, column_step = -1;  ///< -1: not equal
-  std::vector<std::int32_t> rows, columns;       ///< empty where all steps are equal
+  Operand operand{};                            ///< how it lies; for a product on all images of a piece
+  std::vector<std::int32_t> rows{}, columns{};  ///< the tables of an indexed one
+
+  /// From `first` to element (i, j).
+  std::int64_t offset(std::int64_t i, std::int64_t j) const;
 };
 
 /// A product that one piece and group of a convolution needs: the output's pixels are its rows, the output's channels of the
@@ -45,51 +49,51 @@ struct Placement {
 struct ConvolutionProduct {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t images = 1;  ///< a batch, if more than one
-  std::int64_t input_stride = 0, output_stride = 0;
-  /// Of the input, counted from the piece's first image (in the copy from its first element); of the output likewise. Those of a
-  /// transposed convolution's filters.
-  Placement input, filters, output;
+  /// The input's and the output's elements count from the piece's first image, or in a copy from its first element.
+  PlacedMatrix input{}, filters{}, output{};
 };
 
 /// The first `rows` rows of output of `images` images, as a copy and products. Others lie at constant distances from these: what
 /// a piece of the same size needs is the same, from other places on.
 struct ConvolutionPiece {
-  std::int64_t images = 0, rows = 0;
   BorderedCopy border;
   std::vector<ConvolutionProduct> products;
 };
 ConvolutionPiece piece_of(const ConvolutionPlan& plan, std::int64_t images, std::int64_t rows);
 
-/// One piece of each size: all images of a piece and those that are left, all rows and those that are left. The first is the
-/// largest.
-std::vector<ConvolutionPiece> pieces_of(const ConvolutionPlan& plan);
+/// How many pieces have a shape.
+std::int64_t pieces_of(const ConvolutionPlan& plan, const ConvolutionPlan::Shape& shape);
+
+/// make_plan() with only those programs of which `why_not` says nothing: see choose.hpp.
+ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& limits, const PlanOptions& options,
+                          const RefusesProgram& why_not);
 
 /// With what the copy leaves of the workspace.
 PlanOptions options_of_products(const ConvolutionPlan& plan, PlanOptions options);
-/// The plan's workspace, of which products need so many bytes.
-void set_workspace(ConvolutionPlan& plan, std::int64_t of_products);
 
 /// How many rows of input, along the plan's axis, row `row` of output lies behind its first one; a piece begins there.
 std::int64_t input_row(const ConvolutionPlan& plan, std::int64_t row);
 
-/// The problem of a piece's product.
+/// The problem of a product of a piece.
 Problem problem_of(const ConvolutionPlan& plan, const ConvolutionPiece& piece, const ConvolutionProduct& product);
 
-/// How a matrix lies, as an Operand and a BufferView say it.
-struct Lying {
-  Addressing addressing = Addressing::lines;
-  Layout layout = Layout::row_major;
-  std::int64_t ld = 0, row_step = 0, column_step = 0, largest_offset = 0;
+/// The copy of a piece as border.comp counts it. Lines make planes, planes make volumes: an image, or of channels-first images
+/// one channel of one. Distances and lengths in the images are in units of `unit_bytes`, in the copy in vectors of 16 bytes.
+struct CopyWork {
+  std::int64_t unit_bytes = 1;
+  std::int64_t line = 0, plane = 0, volume = 0;                              ///< distances in the images
+  std::int64_t length = 0, lines = 0, planes = 0;                            ///< what an image has
+  std::int64_t first_unit = 0, first_line = 0, first_plane = 0;              ///< where the copy begins; negative in the border
+  std::int64_t to_vectors = 0, to_lines = 0, to_planes = 0, to_volumes = 0;  ///< what the copy has
+  std::int64_t to_line = 0, to_plane = 0, to_volume = 0;                     ///< distances in the copy
 };
-Lying lying_of(const Placement& placement);
+CopyWork copy_work(const ConvolutionPlan& plan, const ConvolutionPlace& place);
 
-/// How the filters of a convolution that is not transposed lie, as they are stored: op(B) is `op` of that.
-struct FilterMatrix {
-  Op op = Op::none;
-  std::int64_t rows = 0, columns = 0, ld = 0;
-  std::int64_t group = 0;  ///< elements from a group's to the next one's
-};
-FilterMatrix filter_matrix(const ConvolutionProblem& problem);
+/// The images of the piece at a place.
+std::int64_t images_at(const ConvolutionPlan& plan, const ConvolutionPlace& place);
+
+/// The work of all steps of each stage, as in PlanSize.
+std::array<double, stage_count> work_of(const ConvolutionPlan& plan);
 
 /// What the application's convolution is for planning.  @throws std::invalid_argument  sizes do not go together
 ConvolutionProblem problem_of(const Convolution& convolution);

@@ -188,6 +188,7 @@ ConvolutionProblem problem_of(const Convolution& convolution) {
   problem.bias = convolution.bias.has_value();
   problem.residual = convolution.residual.has_value();
   problem.activation = convolution.activation.kind();
+  problem.multiplies = convolution.alpha.value != 0.0;
   if (const auto& residual = convolution.residual)
     if (residual->batch != output.batch || residual->size != output.size || residual->channels != output.channels ||
         residual->layout != output.layout || residual->type != output.type)

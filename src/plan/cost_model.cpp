@@ -86,4 +86,16 @@ double expected_seconds(const Problem& problem, const Kernel& kernel, const Limi
   return 1e-9 * (time + (price.compile * programs + price.compile_multiply_add * cost.written_out) / runs);
 }
 
+double expected_seconds(const ConvolutionPlan& plan, const Limits& limits, double work) {
+  const kernels::Prices price = kernels::prices(limits);
+  const Type input = plan.problem.input_type, sums = sum_type(input, plan.problem.filters.type);
+  const double units = std::max(1.0, static_cast<double>(limits.concurrent_groups) / price.groups),
+               per_vector = 16.0 / static_cast<double>(element_bytes(plan.depthwise ? sums : input));
+  const double load = plan.program->vector_reads != VectorReads::none ? price.storage_vector / per_vector : price.storage_load;
+  // Work counts the elements of a copy, and the multiply-adds of a depthwise convolution.
+  const double rest =
+      plan.depthwise ? price.multiply_add * kernels::multiply_adds(sums, limits) : price.storage_vector / per_vector;
+  return 1e-9 * (price.dispatch + work * (load + rest) / price.lanes / units);
+}
+
 }  // namespace glgemm

@@ -1,7 +1,7 @@
 // How long a kernel is expected to take.
 #pragma once
 
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 namespace glgemm {
 
@@ -20,5 +20,9 @@ inline double expected_seconds(const Plan& plan, const Limits& limits, double ru
   return slowdown(plan.precision, plan.doubles) *
          expected_seconds(plan.problem, plan.kernel, limits, plan.parts, runs < 1 ? 1 : runs, plan.precision);
 }
+
+/// The seconds that the steps of a convolution are expected to take that are no product's: its copies, or all of a depthwise one.
+/// `work` is theirs, see work_of().
+double expected_seconds(const ConvolutionPlan& plan, const Limits& limits, double work);
 
 }  // namespace glgemm

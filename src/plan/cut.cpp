@@ -8,6 +8,8 @@
 #include <limits>
 #include <numeric>
 
+#include <glgemm/experimental.hpp>
+
 #include "base/quantization.hpp"
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
@@ -297,9 +299,10 @@ class PieceCutter {
   WorkspaceLayout layout() const { return workspace_layout(problem_, kernel_, piece_, parts_, reduces(), precision_); }
   /// Moves B's panels and what follows them to where the caller wants them, if all has room then.
   void place_panels_b(WorkspaceLayout& layout) const {
-    if (!options_.panels_b || options_.panels_b->offset_bytes > options_.workspace_bytes) return;
-    const std::int64_t further = kernels::workspace_aligned(options_.panels_b->offset_bytes) - layout.panels_b.offset_bytes;
-    if (further <= 0 || layout.panels_b.size_bytes > options_.panels_b->size_bytes ||
+    if (!options_.experimental->panels_b || options_.experimental->panels_b->offset_bytes > options_.workspace_bytes) return;
+    const std::int64_t further =
+        kernels::workspace_aligned(options_.experimental->panels_b->offset_bytes) - layout.panels_b.offset_bytes;
+    if (further <= 0 || layout.panels_b.size_bytes > options_.experimental->panels_b->size_bytes ||
         layout.size_bytes + further > options_.workspace_bytes)
       return;
     for (std::int64_t* const moved : {&layout.panels_b.offset_bytes, &layout.sums.offset_bytes, &layout.size_bytes})
@@ -323,10 +326,11 @@ class PieceCutter {
     const std::int64_t by_default = family_.default_slice();
     const auto wanted = [&](std::int64_t asked) { return asked > 0 ? asked : by_default > 0 ? by_default : int_max; };
     LargestDispatch largest{.groups = limits_.groups, .groups_product = limits_.groups_product};
-    largest.columns = std::min({wanted(options_.slice_columns), limits_.groups[0], limits_.groups_product});
+    largest.columns = std::min({wanted(options_.experimental->slice_columns), limits_.groups[0], limits_.groups_product});
     if (by_default == 0)
       largest.columns = std::min(largest.columns, std::max<std::int64_t>(1, ceil_div(piece_.n, block_.columns)));
-    largest.rows = std::min({wanted(options_.slice_rows), limits_.groups[1], limits_.groups_product / largest.columns});
+    largest.rows =
+        std::min({wanted(options_.experimental->slice_rows), limits_.groups[1], limits_.groups_product / largest.columns});
     return largest;
   }
 

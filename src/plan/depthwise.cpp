@@ -102,13 +102,12 @@ std::int64_t image_bytes(const Three& size, std::int64_t channels, Type type) {
   return saturating_product({elements_of(size), channels, element_bytes(type)});
 }
 
-/// The bytes that a binding can show from any element on; shaders count elements with an int.
+}  // namespace
+
 std::int64_t window_bytes(const Limits& limits) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   return std::min(limits.storage_block_bytes, most) / 4 * 4 - std::max<std::int64_t>(limits.storage_offset_alignment, 256);
 }
-
-}  // namespace
 
 std::string why_not_depthwise(const ConvolutionProblem& problem, const Limits& limits) {
   if (problem.groups != problem.input_channels || problem.groups < 2)
@@ -162,57 +161,55 @@ ProgramKey depthwise_program(const ConvolutionProblem& as_given, const Limits& l
   return key;
 }
 
-std::array<std::int64_t, 3> DepthwiseWork::groups(std::int64_t count) const {
-  return {ceil_div(channels * runs, workgroup), ceil_div(problem.output[h_axis], rows), count * problem.output[0]};
-}
-
-DepthwiseWork depthwise_work(const ConvolutionProblem& as_given, const Limits& limits, const ProgramKey& program) {
+DepthwiseWork depthwise_work(const ConvolutionProblem& as_given, const ProgramKey& program) {
   DepthwiseWork work{.problem = upright(as_given)};
   const ConvolutionProblem& problem = work.problem;
-  const std::int64_t run = parameter(program.kernel, "run"), taps = elements_of(problem.filter),
-                     channels = problem.output_channels;
-  work.workgroup = workgroup(program.kernel)[0];
+  const std::int64_t channels = problem.output_channels;
   work.vector = program.vector_reads == VectorReads::none ? 1 : channels_of_vector(problem);
   work.channels = channels / work.vector;
-  work.runs = ceil_div(problem.output[w_axis], run);
+  work.runs = ceil_div(problem.output[w_axis], parameter(program.kernel, "run"));
   work.input = steps_of(problem.input_layout, problem.input, problem.input_channels);
   work.output = steps_of(problem.output_layout, problem.output, channels);
   // A depthwise filter has one input channel.
   const std::int64_t tap = problem.filter_layout == FilterLayout::hwio ? channels : 1;
-  work.filters = {
-      {problem.filter[h_axis] * problem.filter[w_axis] * tap, problem.filter[w_axis] * tap, tap}, tap == 1 ? taps : 1, 0};
+  work.filters = {{problem.filter[h_axis] * problem.filter[w_axis] * tap, problem.filter[w_axis] * tap, tap},
+                  tap == 1 ? elements_of(problem.filter) : 1,
+                  0};
   if (work.vector > 1) {
     for (std::int64_t& step : work.input.step) step /= work.vector;
     work.input.image /= work.vector;
     if (tap > 1)
       for (std::int64_t& step : work.filters.step) step /= work.vector;
   }
+  return work;
+}
 
-  const std::int64_t height_of_output = problem.output[h_axis], in_a_row = work.channels * work.runs,
-                     layers = problem.batch * problem.output[0];
+void plan_depthwise(ConvolutionPlan& plan, const Limits& limits, const ProgramKey& program) {
+  plan.depthwise = true;
+  plan.program = program;
+  const DepthwiseWork work = depthwise_work(plan.problem, program);
+  const ConvolutionProblem& problem = work.problem;
+  const std::int64_t height = problem.output[h_axis], in_a_row = work.channels * work.runs,
+                     layers = problem.batch * problem.output[0], workgroup = glgemm::workgroup(program.kernel)[0];
   // Each strip of rows reads the rows between it and the next twice, so that strips are as long as they may be while all of the
   // device is busy.
   const std::int64_t at_a_time =
-      limits.cpu ? limits.concurrent_groups * 4 * work.workgroup : std::int64_t{traits(limits).compute_units} * 512;
+      limits.cpu ? limits.concurrent_groups * 4 * workgroup : std::int64_t{traits(limits).compute_units} * 512;
   const std::int64_t strips = std::clamp<std::int64_t>(ceil_div(at_a_time, std::max<std::int64_t>(1, in_a_row * layers)), 1,
-                                                       std::max<std::int64_t>(1, height_of_output));
-  work.rows = std::max<std::int64_t>(limits.cpu ? 1 : 4, ceil_div(height_of_output, strips));
-  if (parameter(program.kernel, "filter_h") == 0 && !limits.cpu) work.rows = 1;
+                                                       std::max<std::int64_t>(1, height));
+  const bool takes_all_filters = parameter(program.kernel, "filter_h") == 0;
+  plan.strip_rows = std::max<std::int64_t>(limits.cpu ? 1 : 4, ceil_div(height, strips));
+  if (takes_all_filters && !limits.cpu) plan.strip_rows = 1;
   if (limits.loop_iterations > 0) {
-    const bool loops = parameter(program.kernel, "filter_h") == 0;
-    const std::int64_t of_a_row = 2 + (loops ? 2 * taps : 0) + (program.epilogue ? run * work.vector * 90 : run);
-    work.rows = std::clamp<std::int64_t>((limits.loop_iterations - 20) / of_a_row, 1, work.rows);
+    const std::int64_t run = parameter(program.kernel, "run");
+    const std::int64_t of_a_row =
+        2 + (takes_all_filters ? 2 * elements_of(problem.filter) : 0) + (program.epilogue ? run * work.vector * 90 : run);
+    plan.strip_rows = std::clamp<std::int64_t>((limits.loop_iterations - 20) / of_a_row, 1, plan.strip_rows);
   }
   const std::int64_t largest = std::max({std::int64_t{1}, image_bytes(problem.input, problem.input_channels, problem.input_type),
-                                         image_bytes(problem.output, channels, problem.output_type)});
-  work.images = std::max<std::int64_t>(1, window_bytes(limits) / largest);
-  for (std::size_t axis = 0; axis < 3; ++axis) {
-    std::int64_t before = 1;
-    for (std::size_t other = 0; other < axis; ++other) before *= work.max_groups[other];
-    const std::int64_t needed = work.groups(std::min(work.images, problem.batch))[axis];
-    work.max_groups[axis] = std::max<std::int64_t>(1, std::min({needed, limits.groups[axis], limits.groups_product / before}));
-  }
-  return work;
+                                         image_bytes(problem.output, problem.output_channels, problem.output_type)});
+  plan.piece_images = std::clamp<std::int64_t>(window_bytes(limits) / largest, 1, problem.batch);
+  plan.piece_rows = plan.problem.output[plan.axis];
 }
 
 }  // namespace glgemm

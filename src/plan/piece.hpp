@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 namespace glgemm {
 

@@ -1,5 +1,5 @@
 // Which programs a plan runs.
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 #include <algorithm>
 #include <stdexcept>

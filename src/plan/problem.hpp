@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 namespace glgemm {
 

@@ -8,24 +8,12 @@
 
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
+#include "plan/grid.hpp"
 
 namespace glgemm {
 namespace {
 
 constexpr Stage all_stages[] = {Stage::pack_a, Stage::pack_b, Stage::multiply, Stage::reduce};
-
-/// What a stage of a piece runs over: workgroups of `columns` x `rows` each, and layers.
-struct Grid {
-  std::int64_t x = 0, y = 0, layers = 0;
-  std::int64_t columns = 1, rows = 1;
-  double group_work = 1;
-  /// The workgroups of a dispatch. A larger grid is walked in rectangles of so many, each layer apart.
-  std::int64_t max_columns = 1, max_rows = 1;
-  /// The layers of a dispatch that takes the whole grid of each; 0 where one layer's is too much for it.
-  std::int64_t max_layers = 0;
-
-  bool is_one_rectangle() const { return x <= max_columns && y <= max_rows; }
-};
 
 /// Rows or columns and steps of k of the operand that is packed.
 void pack_grid(Grid& grid, const Plan& plan, Role role, const Piece& piece) {
@@ -91,6 +79,9 @@ Grid grid_of(const Plan& plan, Stage stage, const Piece& piece) {
     case Stage::reduce:
       reduce_grid(grid, plan, piece);
       break;
+    case Stage::copy:
+    case Stage::depthwise:
+      break;  // no product's
   }
   const LargestDispatch& largest = plan.largest_dispatch;
   if (packs_items(plan, stage)) {  // a block for each invocation, and all along x
@@ -116,9 +107,12 @@ bool has_stage(const Plan& plan, Stage stage, bool first_row, bool first_column,
     case Stage::multiply:
       return true;
     case Stage::reduce:
+      return plan.reduces() && last_k;
+    case Stage::copy:
+    case Stage::depthwise:
       break;
   }
-  return plan.reduces() && last_k;
+  return false;
 }
 
 /// The piece at which a cursor stands.
@@ -135,41 +129,6 @@ struct Position {
 
   bool has(const Plan& plan, Stage stage) const { return has_stage(plan, stage, first_row, first_column, last_k); }
 };
-
-/// The part of a grid that a step covers, and the rectangle of which it is a part, in workgroups.
-struct Slice {
-  std::int64_t columns, rows, layers;
-  std::int64_t left, top, right, bottom;
-};
-
-/// The next slice worth about `work`. A rectangle is walked in strips: whole rows where one row is worth less than that, else
-/// parts of one row. A grid of one rectangle is taken whole, for as many layers at once as `work` allows.
-Slice slice_at(const Grid& grid, const Cursor& cursor, bool packs_items, double work) {
-  Slice slice{};
-  slice.left = cursor.group_x / grid.max_columns * grid.max_columns;
-  slice.top = cursor.group_y / grid.max_rows * grid.max_rows;
-  slice.right = std::min(grid.x, slice.left + grid.max_columns);
-  slice.bottom = std::min(grid.y, slice.top + grid.max_rows);
-  const std::int64_t max_layers = std::min(grid.layers - cursor.item, grid.max_layers), layer = grid.x * grid.y;
-  const bool begins = cursor.group_x == 0 && cursor.group_y == 0;
-  const bool whole = packs_items || (begins && grid.is_one_rectangle() && max_layers > 0);
-  const double max_groups =
-      static_cast<double>(whole ? layer * max_layers : (slice.right - slice.left) * (slice.bottom - slice.top));
-  const auto groups = static_cast<std::int64_t>(std::clamp(work / grid.group_work, 1.0, max_groups));
-
-  slice.columns = slice.right - cursor.group_x;
-  slice.rows = slice.layers = 1;
-  if (packs_items || (whole && groups >= layer)) {
-    slice.columns = grid.x;
-    slice.rows = grid.y;
-    slice.layers = std::max<std::int64_t>(1, groups / layer);
-  } else if (cursor.group_x != slice.left || groups < slice.columns) {
-    slice.columns = std::min(slice.columns, groups);
-  } else {
-    slice.rows = std::min(slice.bottom - cursor.group_y, groups / slice.columns);
-  }
-  return slice;
-}
 
 /// The window of the piece of an operand whose first element is that at `row` and `column` of item `item`.
 Window window(const Problem& problem, Role role, std::int64_t row, std::int64_t column, std::int64_t item, const Piece& piece) {
@@ -210,17 +169,13 @@ bool needs_barrier(const Plan& plan, const Cursor& cursor, Stage stage, const Po
 Step step_at(const Plan& plan, const Cursor& cursor, const Position& at, const Grid& grid, const Slice& slice) {
   Step step;
   step.stage = all_stages[cursor.stage];
-  step.groups = {slice.columns, slice.rows, slice.layers};
+  cover(step, grid, cursor, slice);
   if (packs_items(plan, step.stage))
     step.groups = {ceil_div(slice.layers * slice.columns * slice.rows, workgroup(plan.kernel)[0]), 1, 1};
-  step.x0 = cursor.group_x * grid.columns;
-  step.y0 = cursor.group_y * grid.rows;
-  step.z0 = cursor.item;
   step.m = at.piece.m;
   step.n = at.piece.n;
   step.k = at.piece.k;
   step.padded_k = padded_k(plan.kernel, at.piece.k);
-  step.items = slice.layers;
   step.piece_items = at.piece.batch;
   step.first_item = cursor.batch0;
   step.m0 = cursor.m0;
@@ -229,31 +184,8 @@ Step step_at(const Plan& plan, const Cursor& cursor, const Position& at, const G
   set_windows(step, plan, cursor, at.piece);
   step.first_k = step.stage == Stage::reduce || cursor.k0 == 0;
   step.last_k = at.last_k;
-  const bool stage_begins = cursor.group_x == 0 && cursor.group_y == 0 && cursor.item == 0;
-  step.barrier_before = stage_begins && needs_barrier(plan, cursor, step.stage, at);
-  step.work = static_cast<double>(slice.columns * slice.rows * slice.layers) * grid.group_work;
+  step.barrier_before = is_at_begin(cursor) && needs_barrier(plan, cursor, step.stage, at);
   return step;
-}
-
-/// Moves on within the stage: along the slice's rows, down its rectangle, to the next rectangle and the next layer. False at the
-/// stage's end, where the cursor stands at a beginning again.
-bool advance_in_stage(Cursor& cursor, const Grid& grid, const Slice& slice) {
-  cursor.group_x += slice.columns;
-  if (cursor.group_x < slice.right) return true;
-  cursor.group_x = slice.left;
-  cursor.group_y += slice.rows;
-  if (cursor.group_y < slice.bottom) return true;
-  cursor.group_x = slice.right;
-  cursor.group_y = slice.top;
-  if (cursor.group_x < grid.x) return true;
-  cursor.group_x = 0;
-  cursor.group_y = slice.bottom;
-  if (cursor.group_y < grid.y) return true;
-  cursor.group_y = 0;
-  cursor.item += slice.layers;
-  if (cursor.item < grid.layers) return true;
-  cursor.item = 0;
-  return false;
 }
 
 /// Moves on to the next window of k of the piece, else to the next piece: along C's rows, down its columns, to the next items.
@@ -282,7 +214,7 @@ std::optional<Step> next_slice(const Plan& plan, Cursor& cursor, double work) {
   const Slice slice = slice_at(grid, cursor, packs_items(plan, stage), work);
   const Step step = step_at(plan, cursor, at, grid, slice);
 
-  if (advance_in_stage(cursor, grid, slice)) return step;
+  if (advance(cursor, grid, slice)) return step;
   for (++cursor.stage; cursor.stage < static_cast<int>(std::size(all_stages)); ++cursor.stage)
     if (at.has(plan, all_stages[cursor.stage])) return step;
   advance_piece(cursor, problem, at.piece);
@@ -315,12 +247,6 @@ std::vector<Kind> kinds(std::int64_t all, std::int64_t piece) {
   return found;
 }
 
-/// The dispatches of a grid, each as large as it may be.
-std::int64_t dispatches_of(const Grid& grid) {
-  if (grid.is_one_rectangle()) return ceil_div(grid.layers, std::max<std::int64_t>(1, grid.max_layers));
-  return saturating_product({ceil_div(grid.x, grid.max_columns) * ceil_div(grid.y, grid.max_rows), grid.layers});
-}
-
 }  // namespace
 
 PlanSize size(const Plan& plan) {
@@ -331,8 +257,7 @@ PlanSize size(const Plan& plan) {
       saturating_product({ceil_div(problem.m, plan.piece_m), ceil_div(problem.n, plan.piece_n),
                           ceil_div(problem.batch, plan.piece_batch), problem.k == 0 ? 1 : ceil_div(problem.k, plan.piece_k)});
   const auto add = [&](Stage stage, const Grid& grid, std::int64_t pieces) {
-    result.work[static_cast<std::size_t>(stage)] +=
-        static_cast<double>(pieces) * static_cast<double>(saturating_product({grid.x, grid.y, grid.layers})) * grid.group_work;
+    result.work[static_cast<std::size_t>(stage)] += static_cast<double>(pieces) * work_of(grid);
     result.dispatches +=
         std::min(saturating_product({pieces, dispatches_of(grid)}), std::numeric_limits<std::int64_t>::max() - result.dispatches);
   };

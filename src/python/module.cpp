@@ -48,13 +48,12 @@ std::function<void(std::string_view)> log_to(const py::object& log) {
   };
 }
 
-EngineOptions engine_options(const py::object& log, const py::object& program_cache, const py::object& tuning, bool self_check,
+EngineOptions engine_options(const py::object& log, const py::object& program_cache, const py::object& tuning,
                              double max_dispatch, const py::object& vendor) {
   EngineOptions options;
   options.log = log_to(log);
   if (!program_cache.is_none()) options.program_cache = path_of("Engine: program_cache", program_cache);
   if (!tuning.is_none()) options.tuning = path_of("Engine: tuning", tuning);
-  options.self_check = self_check;
   if (!(max_dispatch > 0 && max_dispatch <= 1e9))
     throw std::invalid_argument(fmt::format("Engine: max_dispatch is {} and must be a number of seconds above 0", max_dispatch));
   options.max_dispatch = std::chrono::nanoseconds(static_cast<std::int64_t>(max_dispatch * 1e9));

@@ -9,7 +9,7 @@
 #include <fmt/core.h>
 
 #include <glgemm/fence.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "base/text.hpp"
 #include "python/dtype.hpp"

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "base/quantization.hpp"
-#include "engine/execute.hpp"
+#include "engine/ready.hpp"
 #include "engine/validate.hpp"
 #include "stream/sections.hpp"
 

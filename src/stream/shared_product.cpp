@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include <glgemm/experimental.hpp>
+
 #include "base/rounding.hpp"
 #include "plan/cost_model.hpp"
 #include "stream/stream_plan.hpp"
@@ -83,7 +85,7 @@ void SharedProduct::plan(Worker& one) noexcept {
       renew_engine(one, lost);
       plan_within(one, limit);
     }
-    one.report->plan = one.plan;
+    report_plan(one);
   } catch (const MemoryTooSmall& its) {
     const StreamMemory limits{its.limits.device, its.limits.both > 0 ? memory_limit_ : 0};  // and not one's share
     const StreamMemory least{its.least.device, its.least.both * std::ssize(workers_)};
@@ -91,6 +93,11 @@ void SharedProduct::plan(Worker& one) noexcept {
   } catch (...) {
     one.failure = std::current_exception();
   }
+}
+
+void SharedProduct::report_plan(const Worker& one) {
+  one.report->kernel = to_string(one.plan.window.kernel);
+  one.report->plan = std::make_shared<StreamPlan>(one.plan);
 }
 
 void SharedProduct::plan_within(Worker& one, std::int64_t device_limit) {
@@ -117,7 +124,8 @@ void SharedProduct::begin() {
     panel = std::min(panel, across(one.plan));
     if (one.rate.measured) continue;
     const Plan& window = one.plan.window;
-    const double expected = expected_seconds(window, options_.plan.limits.value_or(one.engine->limits()), options_.plan.runs);
+    const double expected = expected_seconds(window, options_.plan.experimental->limits.value_or(one.engine->limits()),
+                                             options_.plan.experimental->runs);
     one.rate.value = static_cast<double>(window.problem.m) * static_cast<double>(window.problem.n) *
                      static_cast<double>(std::max<std::int64_t>(1, window.problem.k)) / std::max(1e-6, expected);
   }
@@ -145,7 +153,8 @@ void SharedProduct::fit(Worker& one) noexcept try {
   fitting.problem = one.plan.problem;
   fitting.moved_bytes = one.plan.moved_bytes;
   fitting.bound_bytes = one.plan.bound_bytes;
-  one.report->plan = one.plan = std::move(fitting);
+  one.plan = std::move(fitting);
+  report_plan(one);
 } catch (const std::exception&) {  // larger pieces do as well; what is wrong with the engine will show at its next piece
 }
 

@@ -66,6 +66,7 @@ class SharedProduct {
   /// @throws  why it cannot
   void recover(Worker& one, const std::exception_ptr& error);
   void renew_engine(Worker& one, const DeviceLost& lost);
+  static void report_plan(const Worker& one);
   /// Plans anew with so much memory on the device.  @throws MemoryTooSmall  it is too small for any piece
   void plan_within(Worker& one, std::int64_t device_limit);
   /// Makes the plan's pieces, and with them the engine's buffers, no larger than what the worker can get.

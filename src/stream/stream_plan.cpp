@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include <glgemm/error.hpp>
+#include <glgemm/experimental.hpp>
 #include <glgemm/streaming.hpp>
 
 #include "base/rounding.hpp"
@@ -49,9 +50,10 @@ std::pair<Problem, PlanOptions> window_problem(const StreamPlan& plan, const Pla
   PlanOptions plan_options = options;
   plan_options.kernel = plan.window.kernel;
   plan_options.split_k = std::max<std::int64_t>(1, plan.window.parts);
-  plan_options.transposed = plan.window.transposed;
   plan_options.workspace_bytes = plan.window.workspace.size_bytes + kernels::workspace_padding;
-  plan_options.panels_b = plan.window.workspace.panels_b;  // they stay there when a window has fewer rows of A
+  ExperimentalPlanOptions& experimental = plan_options.experimental.edit();
+  experimental.transposed = plan.window.transposed;
+  experimental.panels_b = plan.window.workspace.panels_b;  // they stay there when a window has fewer rows of A
   return {problem, plan_options};
 }
 
@@ -128,7 +130,7 @@ class Cutter {
         checksums_(checksums) {
     options_.kernel = nominal.kernel;
     options_.split_k = std::max<std::int64_t>(1, nominal.parts);
-    options_.transposed = nominal.transposed;
+    options_.experimental.edit().transposed = nominal.transposed;
   }
 
   /// The best cut, as a plan; nothing if none that it considers is small enough.
@@ -511,7 +513,7 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
   if (problem.batch != 1 || problem.items) throw std::invalid_argument("multiply: a batch is streamed item by item");
   if (options.checksums && problem.activation != ActivationKind::none)
     throw Unsupported("multiply: a product with an activation has no checksums: sums after it say nothing of those before");
-  Limits limits = options.plan.limits ? *options.plan.limits : device_limits;
+  Limits limits = options.plan.experimental->limits ? *options.plan.experimental->limits : device_limits;
   if (limits.vendor != VendorLibrary::not_asked) limits.vendor = VendorLibrary::uncut;
   Problem dense = problem;  // pieces have no gaps, whatever the whole matrices have
   for (Operand* operand : {&dense.a, &dense.b, &dense.c, &dense.d}) operand->ld = 0;

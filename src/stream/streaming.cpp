@@ -7,6 +7,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <glgemm/experimental.hpp>
+
 #include "base/elements.hpp"
 #include "base/hash.hpp"
 #include "base/quantization.hpp"
@@ -332,15 +334,14 @@ Streamer::WindowParts Streamer::bring_parts(const Plan& plan, const Section& pie
   return parts;
 }
 
-void Streamer::pack_strip(Enqueuer& enqueuer, Call& call, Role role, const OperandPart& part, Cursor& cursor) {
-  const Plan& plan = call.prepared->plan;
+void Streamer::pack_strip(Enqueuer& enqueuer, Steps& steps, Role role, const OperandPart& part) {
   const HostMatrix& matrix = operand(role);
   const std::int64_t bytes = element_bytes(matrix.type);
-  const Cursor begin = cursor;
-  const Step step = *next_slice(plan, cursor, static_cast<double>(plan_.strip_bytes / bytes));
-  const PackedPart packed = packed_part(plan, step);
-  const std::int64_t row0 = step.stage == Stage::pack_a ? begin.m0 : begin.n0;
-  const Section section = stored(role, {part.row + row0 + packed.row, packed.rows, part.k0 + begin.k0 + packed.k0, packed.k});
+  const ConvolutionStep next = *steps.next(static_cast<double>(plan_.strip_bytes / bytes));
+  const Step& step = next.step;
+  const PackedPart packed = packed_part(steps.product().prepared->plan, step);
+  const std::int64_t row0 = step.stage == Stage::pack_a ? step.m0 : step.n0;
+  const Section section = stored(role, {part.row + row0 + packed.row, packed.rows, part.k0 + step.k0 + packed.k0, packed.k});
   const std::int64_t count = section.rows * section.columns;
   through_strip(
       count * bytes,
@@ -357,29 +358,27 @@ void Streamer::pack_strip(Enqueuer& enqueuer, Call& call, Role role, const Opera
         strip.row = rows_first ? row : column;
         strip.k = rows_first ? column : row;
         strip.first = -(packed.row * strip.row + packed.k0 * strip.k);
-        call.strip = &strip;
-        enqueuer.run(step);
-        call.strip = nullptr;
+        steps.product().strip = &strip;
+        enqueuer.run(next);
+        steps.product().strip = nullptr;
       });
 }
 
-void Streamer::run_steps(Call& call, const WindowParts& parts) {
-  const Plan& plan = call.prepared->plan;
-  Enqueuer enqueuer(state_, call);
+void Streamer::run_steps(Steps& steps, const WindowParts& parts) {
+  const Plan& plan = steps.product().prepared->plan;
+  Enqueuer enqueuer(state_, steps);
   const double max_seconds = seconds(state_.options.max_dispatch);
-  for (Cursor cursor;;) {
-    Cursor after = cursor;
-    const std::optional<Step> next = next_slice(plan, after, 0);
-    if (!next) return;
-    const bool packs = next->stage == Stage::pack_a || next->stage == Stage::pack_b;
-    const Role role = role_as_run(plan, next->stage == Stage::pack_a ? Role::a : Role::b);
+  while (const std::optional<ConvolutionStep> next = steps.least()) {
+    const Stage stage = next->step.stage;
+    const bool packs = stage == Stage::pack_a || stage == Stage::pack_b;
+    const Role role = role_as_run(plan, stage == Stage::pack_a ? Role::a : Role::b);
     if (packs && resident_[index_of(role)]) {
-      next_slice(plan, cursor);
+      steps.next();
     } else if (packs && !has_window(plan, role)) {
-      pack_strip(enqueuer, call, role, parts[index_of(role)], cursor);
+      pack_strip(enqueuer, steps, role, parts[index_of(role)]);
     } else {
       const Timer timer(report_.compute_time);
-      const Enqueuer::Timed timed = enqueuer.run_timed(cursor, max_seconds);
+      const Enqueuer::Timed timed = enqueuer.run_timed(max_seconds);
       state_.clock.collect(state_.api, timed.is_trial);
     }
   }
@@ -387,10 +386,10 @@ void Streamer::run_steps(Call& call, const WindowParts& parts) {
 
 void Streamer::run_window(const Section& piece, std::int64_t k0, std::int64_t k) {
   const std::shared_ptr<Prepared> prepared = prepare_window(piece, k, k0 + k == plan_.problem.k);
-  Call call = make_call(window_product(prepared->problem, k0 == 0), prepared, work_);
+  Steps steps(make_call(window_product(prepared->problem, k0 == 0), prepared, work_));
   const Plan& plan = prepared->plan;
   const WindowParts parts = bring_parts(plan, piece, k0, k);
-  run_steps(call, parts);
+  run_steps(steps, parts);
   for (const Role role : {Role::a, Role::b})
     if (stays(plan, role_as_run(plan, role))) resident_[index_of(role)] = parts[index_of(role)];
   ++report_.windows;
@@ -467,7 +466,8 @@ StreamPlan Streamer::ready_plan(Engine& engine, const Problem& problem, const St
   for (;;) {                           // until the programs of a plan compile and pass their self-check
     StreamOptions with = options;
     with.plan = with_own(state, options.plan);
-    with.plan.struck_off.insert(with.plan.struck_off.end(), passed_over.begin(), passed_over.end());
+    std::vector<StruckOff>& struck_off = with.plan.experimental.edit().struck_off;
+    struck_off.insert(struck_off.end(), passed_over.begin(), passed_over.end());
     StreamPlan plan = make_stream_plan(problem, state.limits, engine.device_memory_bytes(), with);
     std::optional<gl::StateGuard> guard;
     state.save_bindings("multiply", guard);

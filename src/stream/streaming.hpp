@@ -15,7 +15,7 @@
 #include <glgemm/streaming.hpp>
 
 #include "engine/execute.hpp"
-#include "engine/state.hpp"
+#include "engine/prepare.hpp"
 #include "stream/checksums.hpp"
 #include "stream/sections.hpp"
 
@@ -100,9 +100,9 @@ class Streamer {
   /// they are.
   WindowParts bring_parts(const Plan& plan, const Section& piece, std::int64_t k0, std::int64_t k);
   /// Enqueues the plan's steps. A pack step reads elements from strips, and codes from their window.
-  void run_steps(Call& call, const WindowParts& parts);
-  /// Brings a strip of an operand and packs it, and moves the cursor past it.
-  void pack_strip(Enqueuer& enqueuer, Call& call, Role role, const OperandPart& part, Cursor& cursor);
+  void run_steps(Steps& steps, const WindowParts& parts);
+  /// Brings the next strip of an operand and packs it.
+  void pack_strip(Enqueuer& enqueuer, Steps& steps, Role role, const OperandPart& part);
   /// Waits until the device no longer reads the next strip. Then calls fill() to put `bytes` into it, and then_use() to enqueue
   /// what reads them.
   void through_strip(std::int64_t bytes, const std::function<void(std::byte*)>& fill,

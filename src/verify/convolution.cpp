@@ -5,7 +5,7 @@
 #include <tuple>
 #include <vector>
 
-#include <glgemm/convolution_plan.hpp>
+#include <glgemm/inspect.hpp>
 #include <glgemm/verify.hpp>
 
 #include "verify/lowered.hpp"

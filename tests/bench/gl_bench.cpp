@@ -3,6 +3,7 @@
 #include <cmath>
 #include <complex>
 #include <cstdlib>
+#include <glgemm/experimental.hpp>
 #include <glgemm/headless.hpp>
 #include <glgemm/tuning.hpp>
 #include <map>
@@ -70,7 +71,9 @@ Measured measured(const F& run) {
 /// bench on an engine in whose kernels `to` has taken the place of `from`.
 Measured run_changed(const BenchOptions& options, const std::string& from = "", const std::string& to = "") {
   EngineOptions engine_options = test::unchecked_options();  // the self-check would find it first
-  engine_options.rewrite_source = [&](const ProgramKey&, std::string source) { return replaced(std::move(source), from, to); };
+  engine_options.experimental.edit().rewrite_source = [&](const ProgramKey&, std::string source) {
+    return replaced(std::move(source), from, to);
+  };
   Engine engine = test::own_engine(engine_options);
   return measured([&](std::ostream& out) { return run_bench(options, engine, out); });
 }
@@ -278,10 +281,11 @@ TEST_CASE("the planner's choice over the best of the tuner's space") {
   options.shapes = {{20, 12, 300}};
   options.kernels = parse_kernels("auto,space");
   // Just two kernels can be compiled: the plan's, and the plainest.
-  const Kernel planned = test::engine().plan(Problem{.m = 20, .n = 12, .k = 300}, {.untuned = true}).kernel;
+  const Kernel planned =
+      test::engine().plan(Problem{.m = 20, .n = 12, .k = 300}, {.experimental = ExperimentalPlanOptions{.untuned = true}}).kernel;
   EngineOptions engine_options = test::engine_options();
   engine_options.tuning = "";
-  engine_options.rewrite_source = [&](const ProgramKey& key, std::string source) {
+  engine_options.experimental.edit().rewrite_source = [&](const ProgramKey& key, std::string source) {
     const std::string_view family = name(key.kernel);
     const bool wanted = key.kernel == planned || family == "naive" || family == "pack" || family == "reduce";
     return wanted ? source : "nonsense";

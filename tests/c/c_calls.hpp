@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/elements.hpp"
+#include "c/convert.hpp"
 #include "support/context.hpp"
 
 namespace glgemm::test {
@@ -49,10 +50,9 @@ class CEngine {
     test::context();
     REQUIRE(glgemm_engine_create(loader, options, &engine_) == GLGEMM_OK);
   }
-  ~CEngine() {
-    glgemm_engine_release(engine_);
-    glgemm_engine_destroy(engine_);
-  }
+  /// With options that C does not have.
+  explicit CEngine(const EngineOptions& options) : engine_(new glgemm_engine{Engine(test::get_proc_address, options)}) {}
+  ~CEngine() { glgemm_engine_destroy(engine_); }
   CEngine(const CEngine&) = delete;
   CEngine& operator=(const CEngine&) = delete;
   operator glgemm_engine*() const { return engine_; }
@@ -95,7 +95,9 @@ inline std::vector<float> download(const CMatrix& matrix, std::size_t elements) 
 
 /// The published example, A 3x2 and B 2x3, on the device.
 struct Example {
-  explicit Example(const glgemm_engine_options* options = nullptr) : engine(options) {}
+  Example() = default;
+  template <class Options>
+  explicit Example(const Options& options) : engine(options) {}
 
   CEngine engine;
   const float a_data[6] = {1, 4, 2, 5, 3, 6};
@@ -114,13 +116,6 @@ struct Example {
     CHECK(result() == right);
   }
 };
-
-/// Without what costs time at the first product of an engine.
-inline glgemm_engine_options unchecked() {
-  glgemm_engine_options options = initialised(glgemm_engine_options_init);
-  options.self_check = 0;
-  return options;
-}
 
 /// A function of the caller's: which of them fails, and how often each was called.
 struct Calls {

@@ -74,7 +74,7 @@ struct Images {
 }  // namespace
 
 TEST_CASE("C: a convolution, its epilogue, and the same as a job") {
-  const glgemm_engine_options options = unchecked();
+  const glgemm_engine_options options = initialised(glgemm_engine_options_init);
   Images its(&options);
   glgemm_convolution& conv = its.conv;
   CHECK(conv.dimensions == 2);
@@ -111,7 +111,7 @@ TEST_CASE("C: a convolution, its epilogue, and the same as a job") {
 }
 
 TEST_CASE("C: a convolution with strides, dilations and each kind of padding; a workspace of one's own") {
-  const glgemm_engine_options options = unchecked();
+  const glgemm_engine_options options = initialised(glgemm_engine_options_init);
   Images its(&options);
   glgemm_convolution& conv = its.conv;
   conv.stride[0] = conv.stride[1] = 2;
@@ -145,7 +145,7 @@ TEST_CASE("C: a convolution with strides, dilations and each kind of padding; a 
 }
 
 TEST_CASE("C: a transposed convolution of one dimension in NCHW, and a quantised one of 1 x 1") {
-  const glgemm_engine_options options = unchecked();
+  const glgemm_engine_options options = initialised(glgemm_engine_options_init);
   CEngine engine(&options);
   const float x[] = {1, 2, 3}, w[] = {10, 1};
   const CMatrix of_x = make_matrix(engine, 1, 3, x), of_w = make_matrix(engine, 1, 2, w), y = make_matrix(engine, 1, 6, nullptr);
@@ -186,7 +186,7 @@ TEST_CASE("C: a transposed convolution of one dimension in NCHW, and a quantised
 }
 
 TEST_CASE("C: convolutions that are refused") {
-  const glgemm_engine_options options = unchecked();
+  const glgemm_engine_options options = initialised(glgemm_engine_options_init);
   Images its(&options);
   its.complete();
   const glgemm_convolution good = its.conv;
@@ -228,7 +228,7 @@ TEST_CASE("C: convolutions that are refused") {
 }
 
 TEST_CASE("C: a texture is read into a tensor and written from it") {
-  const glgemm_engine_options options = unchecked();
+  const glgemm_engine_options options = initialised(glgemm_engine_options_init);
   const CEngine engine(&options);
   const gl::Api& gl = gl_functions();
   constexpr int width = 3, height = 2, layers = 2;

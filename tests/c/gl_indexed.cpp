@@ -35,7 +35,7 @@ struct Gathered : Example {
 }  // namespace
 
 TEST_CASE("C: A, B and C by tables, on the host and in a buffer") {
-  const glgemm_engine_options options = unchecked();
+  const glgemm_engine_options options = initialised(glgemm_engine_options_init);
   Gathered g(&options);
   g.mark();
   REQUIRE(g.run() == GLGEMM_OK);
@@ -61,7 +61,7 @@ TEST_CASE("C: A, B and C by tables, on the host and in a buffer") {
 }
 
 TEST_CASE("C: tables that are refused") {
-  const glgemm_engine_options options = unchecked();
+  const glgemm_engine_options options = initialised(glgemm_engine_options_init);
   Gathered g(&options);
   g.mark();
   glgemm_view view;

@@ -51,7 +51,7 @@ void check_allocations(const Entries& calls) {
 }
 
 glgemm_engine_options logging() {
-  glgemm_engine_options options = unchecked();
+  glgemm_engine_options options = initialised(glgemm_engine_options_init);
   options.log = [](const char*, void*) {};
   return options;
 }
@@ -127,7 +127,7 @@ TEST_CASE("C: no memory for engines, contexts, streamed products and accelerator
   glgemm_engine* created = nullptr;
   check_allocations({"engine",
                      {[&] { return glgemm_engine_create(glgemm_headless_get_proc_address, &engine_options, &created); }},
-                     [&] { glgemm_engine_destroy(created); },  // which tells the log what is left behind
+                     [&] { glgemm_engine_destroy(created); },
                      true});
   const CEngine engine(&engine_options);
   Streamed x;

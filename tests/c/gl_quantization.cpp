@@ -94,7 +94,7 @@ std::vector<float> times_transpose(const std::vector<float>& x, const std::vecto
 }  // namespace
 
 TEST_CASE("C: A and B of two types") {
-  const glgemm_engine_options options = unchecked();
+  const glgemm_engine_options options = initialised(glgemm_engine_options_init);
   CEngine engine(&options);
   const float a_data[] = {1, 4, 2, 5, 3, 6}, b_data[] = {7, 8, 9, 10, 11, 12};
   std::uint16_t halves[6];
@@ -150,7 +150,7 @@ TEST_CASE("C: A and B of two types") {
 }
 
 TEST_CASE("C: products of every quantised format") {
-  const glgemm_engine_options options = unchecked();
+  const glgemm_engine_options options = initialised(glgemm_engine_options_init);
   CEngine engine(&options);
   constexpr std::int64_t m = 3, n = 2, k = 256;
   std::vector<float> x;
@@ -183,7 +183,7 @@ TEST_CASE("C: products of every quantised format") {
 }
 
 TEST_CASE("C: what a quantisation must be") {
-  const glgemm_engine_options options = unchecked();
+  const glgemm_engine_options options = initialised(glgemm_engine_options_init);
   CEngine engine(&options);
   const Quantized weight(engine, all_formats()[GLGEMM_NBITS - 1], 2, 64);
   const std::vector<float> ones(64, 1.0F);
@@ -241,7 +241,7 @@ TEST_CASE("C: what a quantisation must be") {
 }
 
 TEST_CASE("C: streamed products of every quantised format, in memory and by functions") {
-  const glgemm_engine_options options = unchecked();
+  const glgemm_engine_options options = initialised(glgemm_engine_options_init);
   CEngine engine(&options);
   constexpr std::int64_t m = 40, n = 5, k = 512;
   std::vector<float> x, c(m * n);
@@ -305,7 +305,7 @@ TEST_CASE("C: streamed products of every quantised format, in memory and by func
 }
 
 TEST_CASE("C: what a quantised host matrix must be") {
-  const glgemm_engine_options options = unchecked();
+  const glgemm_engine_options options = initialised(glgemm_engine_options_init);
   CEngine engine(&options);
   const Quantized weight(engine, all_formats()[GLGEMM_NBITS - 1], 2, 64);
   std::vector<float> ones(64, 1.0F), c(2);

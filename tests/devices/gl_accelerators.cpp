@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <glgemm/accelerators.hpp>
+#include <glgemm/experimental.hpp>
 #include <memory>
 #include <stdexcept>
 #include <thread>
@@ -107,7 +108,7 @@ AcceleratorSource missing(const std::string& why) {
 
 AcceleratorsOptions options() {
   AcceleratorsOptions result;
-  result.engine.self_check = false;  // which would dispatch, too
+  result.engine.experimental.edit().self_check = false;  // which would dispatch, too
   result.min_piece = std::chrono::microseconds(1);
   return result;
 }
@@ -188,7 +189,7 @@ TEST_CASE("one to three accelerators: exact integers, with limits, ops, alpha an
           REQUIRE(report.accelerators.size() == static_cast<std::size_t>(count));
           for (const AcceleratorReport& one : report.accelerators) {
             CHECK(one.failure.empty());
-            if (limit > 0) CHECK(one.stream.plan.device_bytes <= limit);
+            if (limit > 0) CHECK(one.stream.plan->device_bytes <= limit);
             CHECK(one.stream.transfer_time + one.stream.compute_time + one.waiting_time <= report.total_time);
           }
           CHECK(report.bytes_moved() >= 4 * (83 * 61 + 61 * 97 + 2 * 83 * 97));
@@ -223,7 +224,7 @@ TEST_CASE("panels that do not fit together are taken one after the other") {
   product.a.read = counting(read_a, product.a.read);
   product.b.read = counting(read_b, product.b.read);
   const AcceleratorsReport report = run(accelerators, product, streaming(16000));
-  const StreamPlan& plan = report.accelerators[0].stream.plan;
+  const StreamPlan& plan = *report.accelerators[0].stream.plan;
   REQUIRE(plan.piece_k == 20);
   REQUIRE(plan.piece_m < 200);
   REQUIRE(plan.piece_n < 200);
@@ -422,7 +423,7 @@ TEST_CASE("the caller's functions: what they throw comes out, and what they are 
   ending.progress = [&](double share) { ends += share > 0.9999 ? 1 : 0; };
   const AcceleratorsReport report = run(accelerators, deep.product(), ending);
   CHECK(deep.c == deep.wanted);
-  CHECK(report.accelerators[0].stream.plan.windows() > 1);
+  CHECK(report.accelerators[0].stream.plan->windows() > 1);
   CHECK(ends == 1);
   bool right = true;
   for (std::int64_t i = 0; i < 120; ++i)

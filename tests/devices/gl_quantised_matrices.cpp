@@ -1,5 +1,6 @@
 // Quantised matrices on several accelerators: streamed, and resident.
 #include <glgemm/accelerators.hpp>
+#include <glgemm/experimental.hpp>
 #include <glgemm/headless.hpp>
 #include <stdexcept>
 #include <utility>
@@ -18,7 +19,7 @@ Matrix<float> numbers(const QuantizedMatrix& matrix) {
 
 Accelerators three() {
   AcceleratorsOptions options;
-  options.engine.self_check = false;
+  options.engine.experimental.edit().self_check = false;
   options.min_piece = std::chrono::nanoseconds(0);
   return Accelerators(headless_accelerators("0,0,0"), options);
 }

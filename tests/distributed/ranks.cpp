@@ -28,6 +28,7 @@
 #include <vector>
 
 #include <glgemm/distributed.hpp>
+#include <glgemm/experimental.hpp>
 #include <glgemm/kernel.hpp>
 #include <glgemm/limits.hpp>
 #include <glgemm/quantization.hpp>
@@ -377,7 +378,7 @@ void all_checksums(Cluster& cluster) {
 /// Accelerators whose storage blocks hold no task: codes, scales and zeros are read from places within the tiles.
 void windows() {
   ClusterOptions options;
-  options.engine.adjust_limits = [](Limits& limits) { limits.storage_block_bytes = 4096; };
+  options.engine.experimental.edit().adjust_limits = [](Limits& limits) { limits.storage_block_bytes = 4096; };
   Cluster cluster(MPI_COMM_WORLD, options);
   for (const bool is_a : {true, false})
     for (const Quantization& its : {Quantization(QuantizedFormat::q8_0), Quantization::nbits(4, 16, true, Type::f16),
@@ -391,8 +392,8 @@ void windows() {
 /// Accelerators whose programs write one element of each tile of C wrongly.
 void faulty() {
   ClusterOptions options;
-  options.engine.self_check = false;
-  options.engine.rewrite_source = [](const ProgramKey&, std::string source) {
+  options.engine.experimental.edit().self_check = false;
+  options.engine.experimental.edit().rewrite_source = [](const ProgramKey&, std::string source) {
     const std::string right = "C[index] = value;";
     const std::size_t at = source.find(right);
     if (at == std::string::npos) throw std::logic_error("no program has '" + right + "'");

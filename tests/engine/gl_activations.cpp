@@ -3,6 +3,8 @@
 #include <cstring>
 #include <span>
 
+#include <glgemm/experimental.hpp>
+
 #include "support/gemm_cases.hpp"
 #include "support/gl_test.hpp"
 
@@ -76,7 +78,7 @@ TEST_CASE("activations of doubles where each quotient is 3 units in the last pla
     EngineOptions options = test::engine_options();
     options.program_cache = "";
     std::size_t replaced = 0;
-    options.rewrite_source = [&](const ProgramKey& key, std::string source) {
+    options.experimental.edit().rewrite_source = [&](const ProgramKey& key, std::string source) {
       if (!key.epilogue) return source;
       const std::string begin = "precision highp int;\n";
       source.insert(source.find(begin) + begin.size(),

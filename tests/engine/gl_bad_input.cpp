@@ -2,6 +2,8 @@
 // works.
 #include <span>
 
+#include <glgemm/experimental.hpp>
+
 #include "support/application.hpp"
 #include "support/gl_test.hpp"
 
@@ -160,8 +162,7 @@ TEST_CASE_FIXTURE(ProductWithEpilogue, "gemm: wrong shapes, types and scalars") 
       {[&](Gemm& g) { type_all(g, Type::i32), g.epilogue.activation = Activation::relu(); }, "unsupported: gemm: activations"},
       {[&](Gemm& g) { type_all(g, Type::c64), g.epilogue.activation = Activation::tanh(); }, "unsupported: gemm: activations"},
       // Scalars.
-      {[](Gemm& g) { g.alpha = std::complex<double>(1, 2); },
-       "alpha is 1 + 2i, and the product is of the real type f32"},
+      {[](Gemm& g) { g.alpha = std::complex<double>(1, 2); }, "alpha is 1 + 2i, and the product is of the real type f32"},
       {[](Gemm& g) { g.beta = 1e300; }, "beta is 1e+300, more than the type f32 can hold"},
       {[&](Gemm& g) { type_all(g, Type::i32), g.alpha = 1.5; }, "alpha is 1.5, which is no value of the type i32"},
       {[&](Gemm& g) { type_all(g, Type::u32), g.beta = -1; }, "no value of the type u32"},
@@ -282,8 +283,9 @@ TEST_CASE("gemm: wrong options and workspaces") {
         [&](Gemm& g, PlanOptions&) { g.epilogue.bias = BiasView::for_each_row(g.workspace->buffer, 72); });
   check("need a workspace of at least 4 bytes, and the limit is 3",
         [](Gemm& g, PlanOptions& o) { g.workspace.reset(), o.workspace_bytes = 3; });
-  check("invalid: make_plan: a slice of -1x0 workgroups", [](Gemm&, PlanOptions& o) { o.slice_columns = -1; });
-  check("a slice of 0x-1 workgroups", [](Gemm&, PlanOptions& o) { o.slice_rows = -1; });
+  check("invalid: make_plan: a slice of -1x0 workgroups",
+        [](Gemm&, PlanOptions& o) { o.experimental.edit().slice_columns = -1; });
+  check("a slice of 0x-1 workgroups", [](Gemm&, PlanOptions& o) { o.experimental.edit().slice_rows = -1; });
   check("invalid: make_plan: k in -1 parts", [](Gemm&, PlanOptions& o) { o.split_k = -1; });
   check("invalid: ", [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("tiled:tile=7"); });
   check("invalid: ", [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("naive:workgroup_x=0,workgroup_y=8"); });
@@ -292,12 +294,14 @@ TEST_CASE("gemm: wrong options and workspaces") {
   check("invalid: register: ", [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("register:step_k=3"); });
   check("bytes for the least piece; the limit is 100",
         [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("register:panels=1"), o.workspace_bytes = 100; });
-  check("unsupported: ", [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("register"), o.limits->image_buffer_bytes = 0; });
   check("unsupported: ",
-        [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("tiled:tile=32"), o.limits->workgroup_invocations = 128; });
-  check("unsupported: ", [](Gemm&, PlanOptions& o) { o.limits->storage_block_bytes = 8; });
+        [](Gemm&, PlanOptions& o) { o.kernel = parse_kernel("register"), o.experimental.edit().limits->image_buffer_bytes = 0; });
+  check("unsupported: ", [](Gemm&, PlanOptions& o) {
+    o.kernel = parse_kernel("tiled:tile=32"), o.experimental.edit().limits->workgroup_invocations = 128;
+  });
+  check("unsupported: ", [](Gemm&, PlanOptions& o) { o.experimental.edit().limits->storage_block_bytes = 8; });
   check("unsupported: gemm: this driver has no doubles",
-        [](Gemm& g, PlanOptions& o) { o.limits->f64 = false, g.a.type = g.b.type = g.c.type = Type::f64; });
+        [](Gemm& g, PlanOptions& o) { o.experimental.edit().limits->f64 = false, g.a.type = g.b.type = g.c.type = Type::f64; });
   CHECK_RESULT(c.read() == before);
   engine.gemm(good, short_k);
   const std::vector<std::byte> right = c.read();

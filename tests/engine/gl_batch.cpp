@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include <glgemm/experimental.hpp>
+
 #include "kernels/kernels.hpp"
 #include "support/figure.hpp"
 #include "support/gemm_cases.hpp"
@@ -108,7 +110,7 @@ TEST_CASE("sums of windows of k are kept in float for 16-bit results, in the wor
   CHECK_THROWS_AS(engine.gemm(gemm, options), Unsupported);
 
   // Sums are float with the kernel that the planner takes by itself too, and with parts of k.
-  for (const std::int64_t parts : {0, 1, 7}) check(gemm, {.split_k = parts, .limits = options.limits});
+  for (const std::int64_t parts : {0, 1, 7}) check(gemm, {.split_k = parts, .experimental = options.experimental});
 }
 
 TEST_CASE("a workspace limit cuts C into pieces that fit it") {
@@ -199,8 +201,8 @@ TEST_CASE("offsets of items in any order and scalars of their own; items that li
                     .offsets_c = offsets_c,
                     .alphas = alphas,
                     .betas = betas};
-      PlanOptions options{.kernel = kernel, .limits = engine.limits()};
-      options.limits->storage_block_bytes = block;
+      PlanOptions options{.kernel = kernel, .experimental = ExperimentalPlanOptions{.limits = engine.limits()}};
+      options.experimental.edit().limits->storage_block_bytes = block;
       Report report;
       engine.gemm(gemm, options, &report);
       CHECK(report.plan->items_in_buffer == (block > 2000));

@@ -1,7 +1,8 @@
 // Convolutions: every parameter against a loop that follows the definition, in integers, between bytes that stay as they are.
 #include <fmt/core.h>
 
-#include <glgemm/convolution_plan.hpp>
+#include <glgemm/experimental.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "support/convolutions.hpp"
 #include "support/functions.hpp"
@@ -140,9 +141,9 @@ TEST_CASE("convolutions: the copy keeps to small bindings and small grids") {
   Engine& engine = test::engine();
   PlanOptions options;
   options.kernel = parse_kernel("naive");
-  options.limits = engine.limits();
-  options.limits->groups = {2, 3, 4};
-  options.limits->storage_block_bytes = 6000;
+  options.experimental.edit().limits = engine.limits();
+  options.experimental.edit().limits->groups = {2, 3, 4};
+  options.experimental.edit().limits->storage_block_bytes = 6000;
   unsigned seed = 600;
   for (const TensorLayout layout : {TensorLayout::nhwc, TensorLayout::nchw}) {
     const Convolution conv = test::completed({.input = {.batch = 7, .size = {3, 6, 7}, .channels = 4, .layout = layout},
@@ -152,7 +153,7 @@ TEST_CASE("convolutions: the copy keeps to small bindings and small grids") {
     CHECK(test::fault_of_convolution(engine, conv, ++seed, false, options) == "");
   }
   // A line is longer than what a dispatch writes, by words and by vectors.
-  options.limits->storage_block_bytes = 1 << 20;
+  options.experimental.edit().limits->storage_block_bytes = 1 << 20;
   for (const std::int64_t channels : {3, 4})
     CHECK(test::fault_of_convolution(engine,
                                      test::completed({.input = {.size = {5000}, .channels = channels},
@@ -160,7 +161,7 @@ TEST_CASE("convolutions: the copy keeps to small bindings and small grids") {
                                                       .output = {},
                                                       .padding = Padding::both({1})}),
                                      ++seed, false, options) == "");
-  options.limits->storage_block_bytes = 6000;
+  options.experimental.edit().limits->storage_block_bytes = 6000;
   // The output has one plane, and is cut along the next dimension.
   const Convolution flat = test::completed({.input = {.size = {3, 40, 7}, .channels = 4},
                                             .filters = {.size = {3, 3, 3}},
@@ -252,11 +253,11 @@ TEST_CASE("convolutions: pieces of images and of rows, within a workspace and wi
   const Convolution conv = test::completed(
       {.input = {.batch = 2, .size = {60, 60}, .channels = 8}, .filters = {.size = {3, 3}}, .output = {.channels = 3}});
   PlanOptions options;
-  options.limits = engine.limits();
-  options.limits->storage_block_bytes = 1 << 16;
+  options.experimental.edit().limits = engine.limits();
+  options.experimental.edit().limits->storage_block_bytes = 1 << 16;
   const ConvolutionPlan plan = engine.plan(Engine::problem(conv), options);
-  CHECK(plan.border.size_bytes > 0);
-  CHECK(plan.border.size_bytes <= 1 << 16);
+  CHECK(plan.border().size_bytes > 0);
+  CHECK(plan.border().size_bytes <= 1 << 16);
   CHECK(test::fault_of_convolution(engine, conv, seed, false, options) == "");
   options = {};
   options.workspace_bytes = 64;
@@ -287,10 +288,10 @@ TEST_CASE("convolutions: one of 1 x 1 is the plain product, and needs no copy an
                        .b = {.rows = 64, .columns = 32},
                        .c = {.rows = 196, .columns = 64, .layout = last ? Layout::row_major : Layout::column_major}};
     const Plan plain = engine.plan(Engine::problem(product));
-    REQUIRE(plan.products.size() == 1);
-    CHECK(plan.products.front().program() == plain.program());
+    REQUIRE(plan.products().size() == 1);
+    CHECK(plan.products().front().program() == plain.program());
     CHECK(plan.workspace_bytes == plain.workspace.size_bytes);
-    CHECK(plan.border.size_bytes == 0);
+    CHECK(plan.border().size_bytes == 0);
     CHECK(test::fault_of_convolution(engine, conv, 1) == "");
   }
 }
@@ -433,7 +434,7 @@ TEST_CASE("convolutions: ONNX's and TensorFlow's padding, and the sizes of outpu
 TEST_CASE("convolutions: a copy that a driver gets wrong is found before its first use, by words and by vectors") {
   EngineOptions broken = test::engine_options();
   broken.program_cache = "";
-  broken.rewrite_source = [](const ProgramKey&, std::string source) {
+  broken.experimental.edit().rewrite_source = [](const ProgramKey&, std::string source) {
     const std::string from = "place >= b_at.y", to = "place >= b_at.y - 1";
     for (std::size_t at = source.find(from); at != source.npos; at = source.find(from, at + to.size()))
       source.replace(at, from.size(), to);
@@ -447,7 +448,8 @@ TEST_CASE("convolutions: a copy that a driver gets wrong is found before its fir
                                               .output = {},
                                               .padding = Padding::same_upper()});
     CHECK((engine.plan(Engine::problem(conv)).program->vector_reads != VectorReads::none) == (channels == 4));
-    CHECK_THROWS_WITH_AS(engine.prepare({&conv, 1}), doctest::Contains("of a small image wrong on this driver"), GlError);
+    CHECK_THROWS_WITH_AS(engine.prepare({&conv, 1}),
+                         doctest::Contains("failed its self-check: the copy of a small image is wrong"), GlError);
   }
 }
 

@@ -1,7 +1,8 @@
 // Depthwise convolutions, which run by a kernel of their own: each of its programs and each parameter, against the definition.
 #include <fmt/core.h>
 
-#include <glgemm/convolution_plan.hpp>
+#include <glgemm/experimental.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "support/convolutions.hpp"
 #include "support/gl_test.hpp"
@@ -132,7 +133,7 @@ TEST_CASE("depthwise: a large input is read as an image where that is faster") {
 
 TEST_CASE("depthwise: on a device with small bindings, few storage buffers, small grids and short loops") {
   EngineOptions options = test::unchecked_options();
-  options.adjust_limits = [](Limits& limits) {
+  options.experimental.edit().adjust_limits = [](Limits& limits) {
     limits.storage_blocks = 4;
     limits.groups = {2, 3, 1};
     limits.storage_block_bytes = 16384;
@@ -176,7 +177,7 @@ TEST_CASE("depthwise: a program that is wrong is struck off, and products take i
     EngineOptions broken = test::engine_options();
     broken.program_cache = "";
     const std::string from = text, to = wrong;
-    broken.rewrite_source = [&](const ProgramKey&, std::string source) {
+    broken.experimental.edit().rewrite_source = [&](const ProgramKey&, std::string source) {
       const std::size_t at = source.find(from);
       return at == std::string::npos ? source : source.replace(at, from.size(), to);
     };

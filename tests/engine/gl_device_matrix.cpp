@@ -1,6 +1,8 @@
 // Matrices that live on the device: sections, copies, packed operands, host products of every type.
 #include <complex>
 
+#include <glgemm/experimental.hpp>
+
 #include "base/elements.hpp"
 #include "support/functions.hpp"
 #include "support/gl_test.hpp"
@@ -76,7 +78,7 @@ TEST_CASE("a matrix larger than the device's memory is refused, although the dri
           "the driver cannot give a buffer of 4294967296 bytes for a matrix of 32768x32768, nor several of fewer rows",
           OutOfMemory);
       EngineOptions in_bands = test::engine_options();
-      in_bands.max_buffer_bytes = 1 << 30;
+      in_bands.experimental.edit().max_buffer_bytes = 1 << 30;
       Engine other = test::own_engine(in_bands, Generous::load);
       CHECK_THROWS_AS(DeviceMatrix(other, 1 << 15, 1 << 15), OutOfMemory);
     } else {

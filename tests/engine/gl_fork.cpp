@@ -77,7 +77,7 @@ TEST_CASE("a forked child's products are refused, and it ends") {
   const Matrix<float> two{{2}}, three{{3}};
   CHECK_RESULT(engine.multiply(two, three) == Matrix<float>{{6}});
   std::optional<DeviceMatrix> held(std::in_place, engine, two);
-  std::optional<Engine> own(std::in_place, test::get_proc_address, test::engine_options());
+  std::optional<Engine> own(std::in_place, test::counting_loader, test::engine_options());
   std::optional<Fence> fence(own->fence());
   std::optional<Stopwatch> watch(std::in_place, *own);
   std::optional<Scope> scope(own->scope());
@@ -105,13 +105,14 @@ TEST_CASE("a forked child's products are refused, and it ends") {
     glgemm_job* job = nullptr;
     text += error_in_c(glgemm_job_start(from_c, &c_product, nullptr, &job));
     // What the parent made is destroyed without a call of OpenGL.
+    test::reset_calls();
     scope.reset();
     watch.reset();
     fence.reset();
     held.reset();
     own.reset();
     glgemm_engine_destroy(from_c);
-    return text;
+    return text + test::text(test::calls());
   });
   CHECK(child.text == refused({"multiply", "gemm", "multiply", "start", "Fence", "Stopwatch", "Engine", "multiply", "gemm",
                                "multiply", "start"},

@@ -3,6 +3,8 @@
 #include <complex>
 #include <numeric>
 
+#include <glgemm/experimental.hpp>
+
 #include "kernels/kernels.hpp"
 #include "support/gemm_cases.hpp"
 #include "support/gl_test.hpp"
@@ -109,7 +111,8 @@ TEST_CASE("limits made small on a real driver: many pieces, many slices") {
   Engine& engine = test::engine();
   const Matrix<float> a = random_integer_matrix(70, 90, 9, 1), b = random_integer_matrix(90, 130, 9, 2);
   for (const char* kernel : {"tiled:tile=8", "naive"}) {
-    const PlanOptions options{.kernel = parse_kernel(kernel), .slice_columns = 2, .slice_rows = 1};
+    const PlanOptions options{.kernel = parse_kernel(kernel),
+                              .experimental = ExperimentalPlanOptions{.slice_columns = 2, .slice_rows = 1}};
     Report report;
     const Check result = check_full(a, b, engine.multiply(a, b, options, &report));
     CHECK_MESSAGE(result.passed, result.summary);
@@ -130,8 +133,8 @@ TEST_CASE("A and B as images, where a driver splits loads from storage buffers, 
       const DeviceMatrix stored_a(engine, apply_op(op_a, a)), stored_b(engine, apply_op(op_b, b));
       std::vector<Matrix<float>> results;
       for (const bool splits : {false, true}) {
-        options.limits = engine.limits();
-        options.limits->splits_storage_loads = splits;
+        options.experimental.edit().limits = engine.limits();
+        options.experimental.edit().limits->splits_storage_loads = splits;
         const DeviceMatrix c(engine, a.rows(), b.columns());
         const Gemm product{.op_a = op_a, .op_b = op_b, .a = stored_a.view(), .b = stored_b.view(), .c = c.view()};
         CHECK(make_plan(Engine::problem(product), engine.limits(), options).vector_reads ==
@@ -281,7 +284,7 @@ TEST_CASE("a changed shader is what runs, and a broken one is a GlError with the
     return source.replace(at, 27, by);
   };
   EngineOptions options = test::unchecked_options();
-  options.rewrite_source = [&](const ProgramKey&, std::string source) {
+  options.experimental.edit().rewrite_source = [&](const ProgramKey&, std::string source) {
     return replace(std::move(source), "finish(z, row, column, sum + 1.0)");
   };
   const PlanOptions naive = test::with_kernel("naive");
@@ -291,7 +294,7 @@ TEST_CASE("a changed shader is what runs, and a broken one is a GlError with the
   CHECK_THROWS_AS(changed.multiply(Matrix<float>{{2}}, Matrix<float>{{3}}), std::invalid_argument);
 
   std::string text;
-  options.rewrite_source = [&](const ProgramKey&, std::string source) {
+  options.experimental.edit().rewrite_source = [&](const ProgramKey&, std::string source) {
     return text = replace(std::move(source), "finish(alphabet)");
   };
   Engine broken = test::own_engine(options);

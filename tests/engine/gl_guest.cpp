@@ -518,7 +518,7 @@ namespace {
 using test::CallCounts;
 using test::text;
 
-/// What a product of one dispatch on three operands calls, as Engine::gemm's comment lists it. In a scope:
+/// What a product of one dispatch on three operands calls, as docs/opengl-calls.md lists it. In a scope:
 const CallCounts in_scope{{"glUseProgram", 1}, {"glBindBufferRange", 3}, {"glMemoryBarrier", 1}, {"glDispatchCompute", 1}};
 /// Added outside a scope, whatever is bound:
 const CallCounts outside_scope{

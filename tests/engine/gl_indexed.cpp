@@ -3,6 +3,8 @@
 
 #include <numeric>
 
+#include <glgemm/experimental.hpp>
+
 #include "support/counting_loader.hpp"
 #include "support/functions.hpp"
 #include "support/gl_test.hpp"
@@ -187,7 +189,7 @@ TEST_CASE("indexed operands: the self-check strikes off a program that takes one
         continue;  // pack has A alone
       EngineOptions broken = test::engine_options();
       broken.program_cache = "";
-      broken.rewrite_source = [&](const ProgramKey& key, std::string source) {
+      broken.experimental.edit().rewrite_source = [&](const ProgramKey& key, std::string source) {
         const std::size_t at = source.find(from);
         if (at == std::string::npos || !(key.indexed_a || key.indexed_b || key.indexed_c)) return source;
         return source.replace(at, from.size(), to);

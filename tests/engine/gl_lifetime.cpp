@@ -29,6 +29,8 @@ struct Everything {
   std::vector<std::string> lines;  ///< outlives the engine, which writes here to its end
   std::optional<Engine> engine;
   std::optional<DeviceMatrix> a, b, c;
+  std::optional<PackedOperand> packed;
+  std::optional<Job> job;  ///< nothing of it is enqueued
   std::optional<Fence> fence;
 
   Everything() {
@@ -54,6 +56,8 @@ struct Everything {
     engine->gemm(windows, short_k);
     // Through the engine's texture.
     engine->gemm(product, test::with_kernel("register:tile_m=4,tile_n=4,step_k=1,workgroup=4,panels=2"));
+    packed.emplace(engine->prepack(b->view()));
+    job.emplace(engine->start(product));
     fence.emplace(engine->fence());
   }
   Everything(const Everything&) = delete;
@@ -76,7 +80,24 @@ struct Everything {
                                            [&] { DeviceMatrix(*engine, 1, 1); },
                                            [&] { Stopwatch watch(*engine); }};
     for (const auto& call : calls) CHECK_THROWS_AS(call(), std::invalid_argument);
+    check_job_refused();
   }
+  void check_job_refused() {
+    CHECK_THROWS_AS(job->advance(std::chrono::seconds(1)), std::invalid_argument);
+    CHECK_THROWS_AS(job->fence(), std::invalid_argument);
+  }
+  /// Checks what outlives the engine, while its context is current.
+  void check_the_rest_works() {
+    CHECK(fence->wait());
+    CHECK_RESULT(c->download() == six);
+    c->upload(three);
+    CHECK_RESULT(c->download() == three);
+    c->copy(*a, 0, 0, 1, 1);
+    CHECK_RESULT(c->download() == two);
+    CHECK(gl_functions().IsBuffer(packed->view().buffer));
+    check_job_refused();
+  }
+  void destroy_the_rest() { a.reset(), b.reset(), c.reset(), packed.reset(), job.reset(), fence.reset(); }
   /// Checks that matrices move nothing to or from the device.
   void check_transfers_refused() {
     CHECK_THROWS_AS(c->download(), std::invalid_argument);
@@ -104,100 +125,81 @@ std::int64_t resident_bytes() {
 
 }  // namespace
 
-TEST_CASE("release with the context current leaves no object behind; the rest may outlive it") {
+TEST_CASE("release() and the destructor leave no object behind where the context is current; the rest may outlive the engine") {
   HeadlessContext context;
   const std::vector<std::int64_t> before = test::count_objects();
-  {
-    Everything all;
-    CHECK(test::count_objects() != before);
-    all.engine->release();
-    all.check_refused();
-    test::reset_calls();
-    all.engine->release();  // a second time there is nothing to do
-    CHECK(test::all_calls() == 0);
-    all.engine.reset();
-    CHECK(test::all_calls() == 0);
-    // Device matrices and fences go on.
-    CHECK(all.fence->wait());
-    CHECK_RESULT(all.c->download() == six);
-    all.c->upload(three);
-    CHECK_RESULT(all.c->download() == three);
-    all.c->copy(*all.a, 0, 0, 1, 1);
-    CHECK_RESULT(all.c->download() == two);
-    CHECK(all.lines.size() == all.compiled());  // nothing to complain about
-    CHECK(all.compiled() >= 3);
-  }
-  CHECK(test::count_objects() == before);
-  CHECK(gl_functions().GetError() == GL_NO_ERROR);
-}
-
-TEST_CASE("the destructor without release calls nothing and says what it leaves; matrices and fences live on") {
-  for (const bool current : {true, false}) {
-    HeadlessContext context;
-    Everything all;
-    if (!current) context.release_current();
-    test::reset_calls();
-    all.engine.reset();
-    CHECK(test::all_calls() == 0);
-    REQUIRE(all.lines.size() == all.compiled() + 1);
-    CHECK(all.lines.back() ==
-          "an engine was destroyed without release(): its " + std::to_string(all.compiled()) + " programs stay with the context");
-    context.make_current();
-    CHECK(all.fence->wait());
-    CHECK_RESULT(all.c->download() == six);
-    all.c->upload(three);
-    CHECK_RESULT(all.c->download() == three);
-    test::reset_calls();
-    all.c.reset();
-    CHECK(test::calls() == test::CallCounts{{"glDeleteBuffers", 1}});
+  for (const bool by_destructor : {false, true}) {
+    CAPTURE(by_destructor);
+    {
+      Everything all;
+      CHECK(test::count_objects() != before);
+      if (!by_destructor) {
+        all.engine->release();
+        all.check_refused();
+        test::reset_calls();
+        all.engine->release();  // a second time there is nothing to do
+        all.engine.reset();
+        CHECK(test::all_calls() == 0);
+      }
+      all.engine.reset();
+      all.check_the_rest_works();
+      CHECK(all.lines.size() == all.compiled());  // nothing to complain about
+      CHECK(all.compiled() >= 3);
+    }
+    CHECK(test::count_objects() == before);
+    CHECK(gl_functions().GetError() == GL_NO_ERROR);
   }
 }
 
-TEST_CASE("with release_on_destruction an exception that passes leaves no object behind") {
+TEST_CASE("an exception that passes leaves no object behind") {
   HeadlessContext context;
   const std::vector<std::int64_t> before = test::count_objects();
   struct Passing {};
-  std::vector<std::string> complaints;
-  const auto multiply_and_throw = [&](bool release) {
-    EngineOptions options = test::engine_options();
-    options.release_on_destruction = release;
-    options.log = [&](std::string_view line) {
-      if (line.find("destroyed") != std::string_view::npos) complaints.emplace_back(line);
-    };
-    Engine engine(test::counting_loader, options);
+  const auto multiply_and_throw = [&] {
+    Engine engine(test::counting_loader, test::engine_options());
     const DeviceMatrix matrix(engine, two);
     CHECK_RESULT(engine.multiply(two, three) == six);
     CHECK(test::count_objects() != before);
     throw Passing();
   };
-  CHECK_THROWS_AS(multiply_and_throw(true), Passing);
+  CHECK_THROWS_AS(multiply_and_throw(), Passing);
   CHECK(test::count_objects() == before);
-  CHECK(complaints.empty());
-  CHECK_THROWS_AS(multiply_and_throw(false), Passing);
-  CHECK(test::count_objects() != before);
-  REQUIRE(complaints.size() == 1);
-  CHECK(complaints[0].starts_with("an engine was destroyed without release(): its "));
 }
 
-TEST_CASE("with release_on_destruction an engine whose context is not current is abandoned, and says so") {
-  HeadlessContext context;
-  std::vector<std::string> lines;
-  EngineOptions options = test::engine_options();
-  options.release_on_destruction = true;
-  options.log = [&](std::string_view line) { lines.emplace_back(line); };
-  std::optional<Engine> engine(std::in_place, test::counting_loader, options);
-  CHECK_RESULT(engine->multiply(two, three) == six);
-  const std::vector<std::int64_t> before = test::count_objects();
-  {
-    HeadlessContext other;
-    const std::vector<std::int64_t> in_other = test::count_objects();
-    engine.reset();
-    CHECK(test::count_objects() == in_other);
+TEST_CASE(
+    "an engine whose context is not current on this thread is abandoned, and says so: nothing is freed, the rest lives on") {
+  enum Where { none_current, other_current, other_thread, lost };
+  for (const Where where : {none_current, other_current, other_thread, lost}) {
+    CAPTURE(where);
+    HeadlessContext context;
+    Everything all;
+    const std::vector<std::int64_t> before = test::count_objects();
+    std::optional<HeadlessContext> other;
+    std::vector<std::int64_t> in_other;
+    if (where == none_current) context.release_current();
+    if (where == other_current) {
+      other.emplace();
+      in_other = test::count_objects();
+    }
+    if (where == lost) test::lose_context_after(0);
+    test::reset_calls();
+    if (where == other_thread)
+      std::thread([&] { all.engine.reset(); }).join();
+    else
+      all.engine.reset();
+    test::CallCounts called = test::calls();
+    for (const char* const asked : {"glGetString", "glIsProgramPipeline", "glGetObjectLabel"}) called.erase(asked);
+    CHECK(test::text(called) == "");
+    test::lose_context_after(test::never);
+    if (other) CHECK(test::count_objects() == in_other);
+    REQUIRE(all.lines.size() == all.compiled() + 1);
+    CHECK(all.lines.back() == "an engine was destroyed while its context was not current: its " + std::to_string(all.compiled()) +
+                                  " programs stay with the context");
+    context.make_current();
+    CHECK(test::count_objects() == before);
+    all.check_the_rest_works();
+    all.destroy_the_rest();
   }
-  REQUIRE(!lines.empty());
-  CHECK(lines.back().starts_with("an engine was destroyed without release() while its context was not current: its "));
-  context.make_current();
-  CHECK(test::count_objects() == before);
 }
 
 TEST_CASE("abandon calls nothing, nor does what the engine's things do afterwards: context current, not current, gone") {
@@ -216,17 +218,14 @@ TEST_CASE("abandon calls nothing, nor does what the engine's things do afterward
     CHECK_THROWS_AS(all.fence->poll(), std::invalid_argument);
     CHECK_NOTHROW(all.engine->release());
     scope.reset();
-    all.a.reset();
-    all.b = std::nullopt;
-    all.fence.reset();
     all.engine.reset();
-    all.c.reset();
+    all.destroy_the_rest();
     CHECK(test::all_calls() == 0);
     CHECK(all.lines.size() == all.compiled());  // an abandoned engine's end is nothing to tell
   }
 }
 
-TEST_CASE("the context is gone: the destructor calls nothing, release is refused, abandon ends it") {
+TEST_CASE("the context is gone: the destructor asks for one and calls nothing else, release is refused, abandon ends it") {
   std::optional<HeadlessContext> context(std::in_place);
   auto all = std::make_unique<Everything>();
   context.reset();
@@ -243,7 +242,7 @@ TEST_CASE("the context is gone: the destructor calls nothing, release is refused
   context.reset();
   test::reset_calls();
   alone.reset();
-  CHECK(test::all_calls() == 0);
+  CHECK(test::calls() == test::CallCounts{{"glGetString", 1}});
 }
 
 TEST_CASE("moved engines and matrices") {
@@ -295,7 +294,7 @@ TEST_CASE("an engine called in another context, or with none current, is caught,
   all.engine->gemm(all.product());
   CHECK_RESULT(all.c->download() == six);
   all.engine->release();
-  all.a.reset(), all.b.reset(), all.c.reset(), all.fence.reset();
+  all.destroy_the_rest();
   relative.make_current();
   engine_of_relative.release();
   stranger.make_current();

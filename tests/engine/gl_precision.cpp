@@ -4,6 +4,7 @@
 #include <cmath>
 #include <complex>
 #include <cstring>
+#include <glgemm/experimental.hpp>
 #include <glgemm/streaming.hpp>
 #include <random>
 
@@ -46,13 +47,13 @@ PlanOptions any_options(std::mt19937& random, const Limits& limits) {
   PlanOptions options;
   options.precision = Precision::reproducible;
   options.split_k = static_cast<std::int64_t>(random() % 4);
-  options.slice_columns = static_cast<std::int64_t>(random() % 3);
-  options.slice_rows = static_cast<std::int64_t>(random() % 3);
-  if (random() % 2 == 0) options.transposed = random() % 2 == 0;
+  options.experimental.edit().slice_columns = static_cast<std::int64_t>(random() % 3);
+  options.experimental.edit().slice_rows = static_cast<std::int64_t>(random() % 3);
+  if (random() % 2 == 0) options.experimental.edit().transposed = random() % 2 == 0;
   if (random() % 2 == 0) options.workspace_bytes = 500 << 10;
   if (random() % 2 == 0) {
-    options.limits = limits;
-    options.limits->storage_block_bytes = 400 << 10;
+    options.experimental.edit().limits = limits;
+    options.experimental.edit().limits->storage_block_bytes = 400 << 10;
   }
   return options;
 }
@@ -163,7 +164,7 @@ TEST_CASE("extended: at most 4 u |A| |B|, which a standard product of the same m
   const Terms<float, float> terms{.precision = Precision::extended};
   for (const bool doubles : {true, false}) {
     EngineOptions engine_options = test::engine_options();
-    engine_options.adjust_limits = [&](Limits& limits) {
+    engine_options.experimental.edit().adjust_limits = [&](Limits& limits) {
       limits.f64 = limits.f64 && doubles;
       if (doubles && !limits.cpu) limits.device_class = DeviceClass::nvidia_volta;  // whose doubles are fast: it sums in them
     };
@@ -193,8 +194,8 @@ TEST_CASE("extended: infinities stay what they are") {
   for (const bool doubles : {true, false}) {
     PlanOptions options;
     options.precision = Precision::extended;
-    options.limits = engine.limits();
-    options.limits->f64 = options.limits->f64 && doubles;
+    options.experimental.edit().limits = engine.limits();
+    options.experimental.edit().limits->f64 = options.experimental.edit().limits->f64 && doubles;
     const Matrix<float> c = run(engine, a, b, Terms<float, float>(), options);
     CHECK_RESULT(c(0, 0) == infinity);
     CHECK_RESULT(c(1, 0) == infinity);

@@ -4,6 +4,8 @@
 #include <functional>
 #include <span>
 
+#include <glgemm/experimental.hpp>
+
 #include "support/functions.hpp"
 #include "support/gl_test.hpp"
 #include "support/quantised.hpp"
@@ -55,7 +57,8 @@ TEST_CASE("quantised operands: blocks stand for ggml's bits, as A and as B, by e
         CAPTURE(std::string(kernel));
         CAPTURE(product.op_b == Op::none);
         PlanOptions options = test::with_kernel(kernel, 1);
-        if (kernel == by_chunks) options.transposed = product.op_b != Op::none;  // of its A alone gemv reads chunks
+        if (kernel == by_chunks)
+          options.experimental.edit().transposed = product.op_b != Op::none;  // of its A alone gemv reads chunks
         Report report;
         engine.gemm(product, options, &report);
         if (kernel == by_fours) CHECK(report.plan->vector_reads == VectorReads::storage);
@@ -75,14 +78,14 @@ struct WrongDecoding {
 };
 std::vector<WrongDecoding> wrong_decodings(const Quantization& its) {
   // The last code of a block is another, or the last of a few that are read together.
-  const std::string one = "float dequantize(int index) {", chunk = "QUAD_OF(chunks[i], q)",
-                    four = "vec4 vector_of_codes(CodesRead codes, int index) {";
+  const std::string one = "float dequantize(int index) {", chunk = "quad_of(chunks[i], q)",
+                    four = "vec4 vector_of_codes(uvec3 codes, int index) {";
   const std::int64_t last = std::max<std::int64_t>(2, block_codes(its)) - 1;
   const std::string wrong_one = fmt::format("{0}\n if ((index & {1}) == {1}) index ^= 1;\n", one, last);
   std::vector<WrongDecoding> result{{by_elements, one, wrong_one}, {packed, one, wrong_one}};
-  if (info(its.format).chunks != 0) result.push_back({by_chunks, chunk, "QUAD_OF(chunks[i], (q == QUADS - 1 ? q - 2 : q))"});
+  if (info(its.format).chunks != 0) result.push_back({by_chunks, chunk, "quad_of(chunks[i], q == QUADS - 1 ? q - 2 : q)"});
   if (info(its.format).quads != 0)
-    result.push_back({by_fours, four, four + "\n if ((index & 28) == 28) codes.words ^= uvec2(0x11111111u);\n"});
+    result.push_back({by_fours, four, four + "\n if ((index & 28) == 28) codes.xy ^= uvec2(0x11111111u);\n"});
   // The scale is the previous block's.
   if (!scales_lie_apart(its)) {
     const std::string scale = its.format == QuantizedFormat::q6_k ? "block + 208)" : "block)";
@@ -109,7 +112,7 @@ TEST_CASE(
       if (!why_not(problem, *options.kernel, limits).empty()) continue;
       EngineOptions broken = test::engine_options();
       broken.program_cache = "";
-      broken.rewrite_source = [&fault](const ProgramKey& key, std::string source) {
+      broken.experimental.edit().rewrite_source = [&fault](const ProgramKey& key, std::string source) {
         for (std::size_t at = 0; key.a.quantization && (at = source.find(fault.text, at)) != std::string::npos;
              at += fault.wrong.size())
           source.replace(at, fault.text.size(), fault.wrong);

@@ -1,7 +1,8 @@
 // The self-check: a program that computes something else is found before it is relied on, and another is taken.
 #include <array>
-#include <glgemm/convolution_plan.hpp>
+#include <glgemm/experimental.hpp>
 #include <glgemm/headless.hpp>
+#include <glgemm/inspect.hpp>
 #include <glgemm/job.hpp>
 #include <glgemm/streaming.hpp>
 #include <utility>
@@ -25,8 +26,8 @@ Engine broken(const std::function<bool(const ProgramKey&)>& is_broken, const Fau
   EngineOptions options = test::engine_options();
   options.program_cache = "";
   options.tuning = "";
-  options.self_check = self_check;
-  options.rewrite_source = [=](const ProgramKey& key, std::string source) {
+  options.experimental.edit().self_check = self_check;
+  options.experimental.edit().rewrite_source = [=](const ProgramKey& key, std::string source) {
     if (!is_broken(key)) return source;
     const std::size_t at = source.rfind(fault.from);
     REQUIRE(at != std::string::npos);
@@ -57,7 +58,8 @@ TEST_CASE("self-check: a kernel that is wrong is struck off, with the reason, an
   std::vector<std::string> log;
   const Matrix<float> a = ones(130, 90), b = ones(90, 110);
   const Problem problem{.m = 130, .n = 110, .k = 90};
-  const PlanOptions any{.split_k = 1, .runs = 1e9};  // whatever compiles longest may be chosen
+  const PlanOptions any{.split_k = 1,
+                        .experimental = ExperimentalPlanOptions{.runs = 1e9}};  // whatever compiles longest may be chosen
   const std::string best(name(test::engine().plan(problem, any).kernel));
   const Fault negative_elements{"  C[index] = value;", "  C[index] = -value;"};
   Engine engine = broken(of_family(best), negative_elements, true, &log);
@@ -75,7 +77,11 @@ TEST_CASE("self-check: a kernel that is wrong is struck off, with the reason, an
   Explanation why;
   CHECK(engine.plan(problem, any, &why) == *report.plan);
   CHECK(std::ranges::any_of(why.passed_over, [&](const auto& passed) { return failed(passed.reason); }));
-  CHECK_THROWS_AS(engine.multiply(a, b, {.kernel = struck_off.front().program.kernel, .split_k = 1, .runs = 1e9}), Unsupported);
+  CHECK_THROWS_AS(
+      engine.multiply(
+          a, b,
+          {.kernel = struck_off.front().program.kernel, .split_k = 1, .experimental = ExperimentalPlanOptions{.runs = 1e9}}),
+      Unsupported);
 
   // prepare() finds it as well.
   Engine other = broken(of_family(best), negative_elements);
@@ -155,7 +161,7 @@ TEST_CASE("self-check: doubles of which the lower words are lost, in a sum or on
     const Problem problem{.m = 9, .n = 6, .k = 5, .a = {.format = {type}}, .b = {.format = {type}}, .c = {.format = {type}}};
     const Fault faults[] = {
         {"finish(z, row, column, sum)", "finish(z, row, column, " + sum + ")"},
-        {"Packed[to] = VECTOR_OF(LOAD_OR_ZERO);", "dvec2 v = VECTOR_OF(LOAD_OR_ZERO); Packed[to] = " + uppers("v") + ";"}};
+        {"Packed[to] = vector_of(x);", "dvec2 v = vector_of(x); Packed[to] = " + uppers("v") + ";"}};
     const char* const kernels[] = {"naive", "register:tile_m=4,tile_n=4,step_k=2,panels=1"};
     const char* const families[] = {"naive", "pack"};
     for (std::size_t i = 0; i < std::size(faults); ++i) {
@@ -172,7 +178,7 @@ TEST_CASE("self-check: a driver whose subgroups are smaller than a kernel takes 
   const Limits& limits = test::engine().limits();
   if (!limits.cpu || limits.language != ShadingLanguage::glsl_430) return;  // nothing is known of subgroups there
   EngineOptions wrong;
-  wrong.adjust_limits = [](Limits& its) { its.subgroup_size = 16; };
+  wrong.experimental.edit().adjust_limits = [](Limits& its) { its.subgroup_size = 16; };
   Engine engine = test::own_engine(wrong);
   const PlanOptions options = test::with_kernel("register:tile_m=16,tile_n=4,step_k=4,workgroup=16,panels=1,broadcast=16");
   const Problem problem{.m = 20, .n = 70, .k = 40};
@@ -187,12 +193,12 @@ TEST_CASE("self-check: a driver whose subgroups are smaller than a kernel takes 
 TEST_CASE("self-check: what is read 16 bytes at a time is checked as A and B lie, from buffers and from images") {
   const bool has_images = test::engine().limits().image_buffer_bytes > 0;
   // All that is read along k is kept in one place.
-  for (const std::string from : {"KEEP_ELEMENTS(As, VALUE_A(t), ", "KEEP_ELEMENTS(Bs, VALUE_B(t), "})
+  for (const std::string from : {"As[at + in_shared(side_a, e)]", "Bs[at + in_shared(side_b, e)]"})
     for (const bool splits : {false, true}) {
-      Engine engine = broken(of_family("blocked"), {from, from + "0 * "});
+      Engine engine = broken(of_family("blocked"), {from, from.substr(0, 3) + "0 * " + from.substr(3)});
       PlanOptions options = test::with_kernel("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2");
-      options.limits = engine.limits();
-      options.limits->splits_storage_loads = splits;
+      options.experimental.edit().limits = engine.limits();
+      options.experimental.edit().limits->splits_storage_loads = splits;
       const DeviceMatrix a(engine, ones(4096, 64)), b(engine, ones(16, 64)), c(engine, 4096, 16);  // A has a MiB
       CHECK_THROWS_AS(engine.gemm({.op_b = Op::transpose, .a = a.view(), .b = b.view(), .c = c.view()}, options), Unsupported);
       REQUIRE(engine.struck_off().size() == 1);
@@ -230,7 +236,7 @@ void check_refused(const Engine& engine, const std::string& family, const std::v
 TEST_CASE("refused: a kernel whose program does not compile or link is struck off, and the next is taken") {
   const Matrix<float> a = ones(130, 90), b = ones(90, 110);
   const Problem problem{.m = 130, .n = 110, .k = 90};
-  const PlanOptions any{.runs = 1e9};
+  const PlanOptions any{.experimental = ExperimentalPlanOptions{.runs = 1e9}};
   const std::string picked(name(test::engine().plan(problem, any).kernel));
   for (const Fault& fault : refused)
     for (const bool self_check : {true, false}) {
@@ -240,7 +246,7 @@ TEST_CASE("refused: a kernel whose program does not compile or link is struck of
       const Kernel kernel = engine.plan(problem, any).kernel;
       // Who names the kernel is told, each time, and nothing is struck off.
       for (int i = 0; i < 2; ++i) try {
-          engine.multiply(a, b, {.kernel = kernel, .runs = 1e9});
+          engine.multiply(a, b, {.kernel = kernel, .experimental = ExperimentalPlanOptions{.runs = 1e9}});
           CHECK(false);
         } catch (const GlError& error) {
           CHECK(contains(error.what(), "kernel " + to_string(kernel)));
@@ -254,7 +260,7 @@ TEST_CASE("refused: a kernel whose program does not compile or link is struck of
       const std::size_t before = engine.struck_off().size();
       CHECK_RESULT(all_are(engine.multiply(a, b, any), 90.0f));
       CHECK(engine.struck_off().size() == before);
-      CHECK_THROWS_AS(engine.multiply(a, b, {.kernel = kernel, .runs = 1e9}), GlError);
+      CHECK_THROWS_AS(engine.multiply(a, b, {.kernel = kernel, .experimental = ExperimentalPlanOptions{.runs = 1e9}}), GlError);
     }
 }
 
@@ -298,7 +304,7 @@ TEST_CASE("refused: by prepare, jobs, several products, streams, and with progra
   EngineOptions options = test::engine_options();
   options.program_cache = "";
   options.use_ready_programs = true;
-  options.rewrite_source = [&](const ProgramKey& key, std::string source) {
+  options.experimental.edit().rewrite_source = [&](const ProgramKey& key, std::string source) {
     return name(key.kernel) == picked ? source + "\nnonsense" : source;
   };
   Engine engine = test::own_engine(options);
@@ -325,7 +331,7 @@ TEST_CASE("refused: where no kernel is left, the message says whether the driver
 
 TEST_CASE("refused: what packs or adds up, and a kernel's parts of k alone") {
   {
-    const PlanOptions any{.runs = 1e9};
+    const PlanOptions any{.experimental = ExperimentalPlanOptions{.runs = 1e9}};
     const Matrix<float> a = ones(300, 200), b = ones(200, 310);
     const Problem problem{.m = 300, .n = 310, .k = 200};
     Engine engine = broken(of_family("pack"), refused[1]);
@@ -341,20 +347,21 @@ TEST_CASE("refused: what packs or adds up, and a kernel's parts of k alone") {
   for (const bool reduces : {true, false}) {
     EngineOptions options = test::engine_options();
     options.program_cache = "";
-    options.adjust_limits = [](Limits& its) {
+    options.experimental.edit().adjust_limits = [](Limits& its) {
       its.cpu = false;
       its.device_class = DeviceClass::nvidia_hopper;
       its.concurrent_groups = 264;
       its.subgroup_size = 0;
     };
-    options.rewrite_source = [&](const ProgramKey& key, std::string source) {
+    options.experimental.edit().rewrite_source = [&](const ProgramKey& key, std::string source) {
       const bool is_it = reduces ? name(key.kernel) == "reduce" : name(key.kernel) == "blocked" && key.parts;
       return is_it ? source.replace(source.find("void main()"), 0, "nonsense ") : source;
     };
     Engine engine = test::own_engine(options);
     if (!engine.limits().f64) return;
     const PlanOptions tuned{
-        .tuning = {{few, parse_kernel("blocked:block_m=64,block_n=64,block_k=16,tile_m=4,tile_n=4,step_k=4"), 4, 100}}};
+        .experimental = ExperimentalPlanOptions{
+            .tuning = {{few, parse_kernel("blocked:block_m=64,block_n=64,block_k=16,tile_m=4,tile_n=4,step_k=4"), 4, 100}}}};
     const Plan plan = engine.plan(few, tuned);
     REQUIRE(name(plan.kernel) == "blocked");
     REQUIRE(plan.reduces());
@@ -382,7 +389,7 @@ TEST_CASE("refused: convolutions, textures' copies aside; where nothing is left;
     check_refused(engine, "depthwise");
     Convolution whole = depthwise;
     whole.groups = 1;
-    const std::string family(name(test::engine().plan(Engine::problem(whole)).products.front().kernel));
+    const std::string family(name(test::engine().plan(Engine::problem(whole)).products().front().kernel));
     Engine other = broken(of_family(family), refused[0]);
     CHECK(test::fault_of_convolution(other, whole, 1) == "");
     check_refused(other, family);
@@ -404,7 +411,7 @@ TEST_CASE("refused: convolutions, textures' copies aside; where nothing is left;
 
   EngineOptions options = test::engine_options();
   options.program_cache = "";
-  options.rewrite_source = [](const ProgramKey&, std::string source) { return source + "\nnonsense"; };
+  options.experimental.edit().rewrite_source = [](const ProgramKey&, std::string source) { return source + "\nnonsense"; };
   Engine lost = test::own_engine(options, test::counting_loader);
   const Problem problem{.m = 20, .n = 10, .k = 30};
   test::pretend_reset(0x8253);  // GL_GUILTY_CONTEXT_RESET

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include <glgemm/experimental.hpp>
+
 #include "kernels/kernels.hpp"
 #include "support/gemm_cases.hpp"
 #include "support/gl_test.hpp"
@@ -18,7 +20,7 @@ namespace {
 test::Seen run(const std::vector<ProgramKey>& programs, int cases, std::uint64_t& seed, const test::Way& way = {}) {
   EngineOptions options;
   // The cases are checks themselves, of every program; where bits are promised the check tells which form of it the driver needs.
-  options.self_check = way.any_precision && test::computes();
+  options.experimental.edit().self_check = way.any_precision && test::computes();
   Engine engine = test::own_engine(options, HeadlessContext::get_proc_address);
   test::Seen seen;
   for (const ProgramKey& program : programs) {
@@ -175,7 +177,7 @@ TEST_CASE("the same in small pieces: as jobs, in small blocks and grids, streame
   way = {};
   way.memory_limit = 64 << 10;
   AcceleratorsOptions options;
-  options.engine.self_check = false;
+  options.engine.experimental.edit().self_check = false;
   options.min_piece = std::chrono::nanoseconds(0);
   Accelerators accelerators(headless_accelerators("0,0,0"), options);
   REQUIRE(accelerators.usable() == 3);

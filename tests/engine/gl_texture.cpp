@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include <glgemm/experimental.hpp>
+
 #include "base/elements.hpp"
 #include "support/functions.hpp"
 #include "support/gl_test.hpp"
@@ -192,7 +194,9 @@ TEST_CASE("textures: layers of an array, and a level, are copied and no others")
 
 TEST_CASE("textures: images larger than a binding are copied row by row") {
   EngineOptions options = test::engine_options();
-  options.adjust_limits = [](Limits& limits) { limits.storage_block_bytes = limits.storage_offset_alignment + 300; };
+  options.experimental.edit().adjust_limits = [](Limits& limits) {
+    limits.storage_block_bytes = limits.storage_offset_alignment + 300;
+  };
   Engine engine = test::own_engine(options);
   const Format& format = formats[0];
   const Numbers texels = numbers_for(format, width * height * 4, 5);

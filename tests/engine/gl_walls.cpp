@@ -1,5 +1,7 @@
 // Past a buffer, a storage block, a grid: matrices in bands, and limits made small.
 #include "support/gemm_cases.hpp"
+
+#include <glgemm/experimental.hpp>
 #include "support/gl_test.hpp"
 
 using namespace glgemm;
@@ -9,7 +11,7 @@ namespace {
 /// An engine whose device matrices lie in bands of at most that many bytes.
 Engine engine_of_small_buffers(std::int64_t bytes) {
   EngineOptions options = test::unchecked_options();
-  options.max_buffer_bytes = bytes;
+  options.experimental.edit().max_buffer_bytes = bytes;
   return test::own_engine(options);
 }
 
@@ -46,7 +48,7 @@ TEST_CASE("storage blocks of 4 KiB and 4 groups in each dimension, on products o
   for (const auto& [m, n, k] : {std::array{3, 5, 5000}, {3, 5000, 5}, {5000, 3, 2}, {300, 70, 40}}) {
     const Matrix<float> a = random_integer_matrix(m, k, 5, 1), b = random_integer_matrix(k, n, 5, 2);
     for (PlanOptions planned : {naive, test::with_kernel("tiled:tile=8"), PlanOptions()}) {
-      planned.limits = limits;
+      planned.experimental.edit().limits = limits;
       Report report;
       const Check result = check_full(a, b, engine.multiply(a, b, planned, &report));
       CHECK_MESSAGE(test::accept(result.passed), result.summary);
@@ -57,8 +59,8 @@ TEST_CASE("storage blocks of 4 KiB and 4 groups in each dimension, on products o
 
 TEST_CASE("more than 65535 groups along x, y and z") {
   Engine& engine = test::engine();
-  const PlanOptions options{
-      .kernel = parse_kernel("naive:workgroup_x=1,workgroup_y=1"), .slice_columns = 1 << 20, .slice_rows = 1 << 20};
+  const PlanOptions options{.kernel = parse_kernel("naive:workgroup_x=1,workgroup_y=1"),
+                            .experimental = ExperimentalPlanOptions{.slice_columns = 1 << 20, .slice_rows = 1 << 20}};
   const std::int64_t many = 65535 + 9;
   const Matrix<float> tall = random_integer_matrix(many, 1, 9, 1), flat = random_integer_matrix(1, many, 9, 2), one{{3}};
   const auto fits = [&](std::size_t dimension) { return many <= engine.limits().groups[dimension]; };  // GPUs have more along x

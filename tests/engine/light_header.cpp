@@ -12,7 +12,7 @@ constexpr bool is_complete = requires {
 
 static_assert(is_complete<glgemm::Engine> && is_complete<glgemm::Job> && is_complete<glgemm::Fence> &&
               is_complete<glgemm::DeviceMatrix>);
-static_assert(!is_complete<glgemm::Plan>, "glgemm/glgemm.hpp includes glgemm/plan.hpp");
+static_assert(!is_complete<glgemm::Plan>, "glgemm/glgemm.hpp includes glgemm/inspect.hpp");
 #if defined(_GLIBCXX_VARIANT) && !defined(CHRONO_HAS_VARIANT)
 #error "glgemm/glgemm.hpp includes <variant>"
 #endif

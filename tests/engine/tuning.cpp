@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <glgemm/experimental.hpp>
 #include <glgemm/tuning.hpp>
 
 #include "kernels/kernels.hpp"
@@ -231,7 +232,7 @@ TEST_CASE("tuning: a plan takes the nearest entry that the limits allow, and no 
                                        {square, parse_kernel("small"), 0, 99}};
   const std::vector<TunedChoice> distant{{product(2048, 2048, 2048), parse_kernel("naive:workgroup_x=32,workgroup_y=1"), 0, 1}};
   PlanOptions options;
-  options.tuning = table;
+  options.experimental.edit().tuning = table;
   Limits limits;
   const auto chosen_by = [&](const Limits& of_device) {
     Explanation why;
@@ -245,7 +246,7 @@ TEST_CASE("tuning: a plan takes the nearest entry that the limits allow, and no 
   CHECK(chosen_by(limits) == Explanation::By::tuning);
   limits.workgroup_invocations = 128;
   CHECK(chosen_by(limits) == Explanation::By::model);
-  options.tuning = distant;
+  options.experimental.edit().tuning = distant;
   CHECK(chosen_by(Limits{}) == Explanation::By::model);
 }
 

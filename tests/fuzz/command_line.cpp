@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 #include <glgemm/quantization.hpp>
 #include <stdexcept>
 

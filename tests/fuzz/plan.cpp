@@ -1,6 +1,7 @@
 // Plans: whatever the problem, the limits and the options, a plan's steps are right or there is a reason why there is none.
 #include <glgemm/error.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/experimental.hpp>
+#include <glgemm/inspect.hpp>
 #include <limits>
 
 #include "fuzz/target.hpp"
@@ -108,11 +109,12 @@ PlanOptions draw_options(fuzz::Bytes& bytes) {
   }
   if (what & 2) options.split_k = bytes.pick({1, 2, 3, 7, 1024, INT64_MAX});
   if (what & 4) options.workspace_bytes = bytes.pick({0, 4, 1000, 5000, 1 << 16, 1 << 20});
-  if (what & 8) options.slice_columns = bytes.pick({1, 2, 64});
-  if (what & 16) options.slice_rows = bytes.pick({1, 3, 64});
-  if (what & 32) options.transposed = bytes.coin();
-  if (what & 64) options.runs = 1;
-  if (what & 128) options.panels_b = Window{bytes.pick({0, 256, 1000, 1 << 16, INT64_MAX}), bytes.pick({256, 1 << 16})};
+  if (what & 8) options.experimental.edit().slice_columns = bytes.pick({1, 2, 64});
+  if (what & 16) options.experimental.edit().slice_rows = bytes.pick({1, 3, 64});
+  if (what & 32) options.experimental.edit().transposed = bytes.coin();
+  if (what & 64) options.experimental.edit().runs = 1;
+  if (what & 128)
+    options.experimental.edit().panels_b = Window{bytes.pick({0, 256, 1000, 1 << 16, INT64_MAX}), bytes.pick({256, 1 << 16})};
   return options;
 }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <glgemm/engine.hpp>
 #include <glgemm/error.hpp>
+#include <glgemm/experimental.hpp>
 #include <glgemm/tuning.hpp>
 
 #include "fuzz/target.hpp"
@@ -21,7 +22,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     fuzz::require(!entry.device.empty() && !entry.driver.empty() && entry.date.size() == 10, "an entry without its device");
     for (const TunedChoice& found : table.choices_for({"", entry.device, entry.driver, true})) {
       try {
-        make_plan(found.problem, Limits{.image_buffer_bytes = 1 << 27}, {.tuning = {found}});
+        make_plan(found.problem, Limits{.image_buffer_bytes = 1 << 27},
+                  {.experimental = ExperimentalPlanOptions{.tuning = {found}}});
       } catch (const Unsupported&) {
       }
     }

@@ -1,6 +1,6 @@
 // An engine in a context that lacks everything that OpenGL ES 3.1 leaves to extensions.
 #include <array>
-#include <glgemm/program_report.hpp>
+#include <glgemm/inspect.hpp>
 #include <string_view>
 
 #include "support/functions.hpp"

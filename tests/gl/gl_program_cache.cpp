@@ -11,6 +11,8 @@
 
 #include <fmt/core.h>
 
+#include <glgemm/experimental.hpp>
+
 #include "base/hash.hpp"
 #include "engine/state.hpp"
 #include "gl/program_cache.hpp"
@@ -128,8 +130,8 @@ TEST_CASE("program cache: the variable says where where the application does not
   for (const float plus : {0.0f, 1.0f, 1.0f}) {
     EngineOptions options = with_cache("", outcome);
     options.program_cache.reset();
-    options.self_check = false;  // it would find the change
-    options.rewrite_source = [&](const ProgramKey&, std::string source) {
+    options.experimental.edit().self_check = false;  // it would find the change
+    options.experimental.edit().rewrite_source = [&](const ProgramKey&, std::string source) {
       return source.replace(source.rfind("column, sum)"), 12, "column, sum + " + std::to_string(plus) + ")");
     };
     Engine engine = test::engine_here(options);

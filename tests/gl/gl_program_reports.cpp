@@ -4,7 +4,7 @@
 #include <cstring>
 #include <thread>
 
-#include <glgemm/program_report.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "support/application.hpp"
 #include "support/gl_test.hpp"

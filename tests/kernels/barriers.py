@@ -3,7 +3,8 @@
 
 A driver that computes on a CPU runs a workgroup's invocations a vector at a time and in step, so that a missing barrier may change no
 result there. So the source is read instead: each shader is preprocessed, and its main() is walked as if each loop that has a barrier
-ran twice; a loop without one is walked once, since the invocations of one statement keep apart by their indices. Then it is walked again
+ran twice; a loop without one is walked once, since the invocations of one statement keep apart by their indices. A function is walked where
+it is called, before the statement that calls it. Then it is walked again
 with each barrier left out in turn, which must be found: a barrier that nothing needs would be one too many.
 
     barriers.py GLGEMM GLSLANG_VALIDATOR [KERNEL...]    without names: all kernels that have shared memory
@@ -76,17 +77,30 @@ def statements(text):
     return found
 
 
-def wrong(body, shared, without=None):
+def functions(text, shared):
+    """The statements of each function that touches shared memory or has a barrier, itself or by what it calls, by its name."""
+    bodies = {}
+    for head in re.finditer(r"^[\w\[\] *]+\b(\w+)\s*\([^;{}]*\)\s*\{", text, flags=re.M):
+        bodies[head[1]] = bodies.get(head[1], "") + text[head.end():end_of(text, head.end() - 1) - 1]  # of overloads all
+    found = {}
+    touches = re.compile(r"\bbarrier\d+\(|" + "|".join(rf"\b{name}\s*\[" for name in shared))
+    while more := {name: body for name, body in bodies.items() if name not in found and touches.search(body)}:
+        found.update(more)
+        touches = re.compile("|".join(rf"\b{name}\s*\(" for name in more))
+    return {name: statements(body) for name, body in found.items() if name != "main"}
+
+
+def wrong(body, shared, called, without=None):
     """What the walk finds, with the barrier of that number left out."""
     stored, loaded, visible = set(), set(), False
-    which, halves = next((match[1] for text in walk(body) if (match := TURNS.fullmatch(text))), None), {}
+    which, halves = next((match[1] for text in walk(body, called) if (match := TURNS.fullmatch(text))), None), {}
 
     def both(name, index):
         """The halves of the array that an access may reach: the one that the index names, by itself or by way of variables, or both."""
         named = {halves[word] for word in re.findall(r"\w+", index) if word in halves}
         return {(name, half) for half in named or {0, 1}}
 
-    for text in walk(body):
+    for text in walk(body, called):
         if TURNS.fullmatch(text):
             halves[which] = 1 - halves[which]
             continue
@@ -119,14 +133,16 @@ def wrong(body, shared, without=None):
     return None
 
 
-def walk(body):
+def walk(body, called):
     """The statements as they run; a loop in which invocations meet runs twice."""
     for text, inside in body:
         if inside is None:
+            for name in re.findall(r"\b(\w+)\s*\(", text):
+                yield from walk(called.get(name, []), called)
             yield text
         else:
-            for _ in range(2 if any(map(BARRIER.fullmatch, walk(inside))) else 1):
-                yield from walk(inside)
+            for _ in range(2 if any(map(BARRIER.fullmatch, walk(inside, called))) else 1):
+                yield from walk(inside, called)
 
 
 def kernel_name(program):
@@ -157,10 +173,11 @@ def main():
                 continue
             begin = text.index("{", re.search(r"\bvoid\s+main\s*\(\s*\)", text).start())
             body = statements(text[begin + 1:end_of(text, begin) - 1])
-            found = wrong(body, shared)
+            called = functions(text, shared)
+            found = wrong(body, shared, called)
             if found:
                 faults.append(f"{name}: {found}")
-            needed[kernel_name(name), barriers] |= {i for i in range(barriers) if wrong(body, shared, i)}
+            needed[kernel_name(name), barriers] |= {i for i in range(barriers) if wrong(body, shared, called, i)}
     for (kernel, barriers), these in needed.items():
         if len(these) < barriers:
             unneeded = set(range(1, barriers + 1)) - {i + 1 for i in these}

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <glgemm/error.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "support/messages.hpp"
 

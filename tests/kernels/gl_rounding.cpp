@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cmath>
+#include <glgemm/experimental.hpp>
 #include <glgemm/glgemm.hpp>
 #include <glgemm/tuning.hpp>
 #include <random>
@@ -111,8 +112,8 @@ TEST_CASE("every 16-bit and 8-bit float is read as the host reads it, with every
         check(engine.multiply(one, transpose(all), with("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1")),
               "B from panels");
         PlanOptions by_integers = with("naive");
-        by_integers.limits = engine.limits();
-        by_integers.limits->unpacks_halves = false;
+        by_integers.experimental.edit().limits = engine.limits();
+        by_integers.experimental.edit().limits->unpacks_halves = false;
         Report report;
         check(engine.multiply(all, one, by_integers, &report), "halves by integers");
         CHECK(report.plan->halves_by_integers == (type != Type::bf16));
@@ -171,7 +172,7 @@ TEST_CASE("a kernel that multiplies and adds by fma() rounds once where the engi
   const Limits& limits = test::engine().limits();
   if (!limits.cpu || limits.language != ShadingLanguage::glsl_430) return;  // nothing is known of subgroups there
   EngineOptions options;
-  options.adjust_limits = [](Limits& its) { its.subgroup_size = 8; };  // also where they share numbers slowly
+  options.experimental.edit().adjust_limits = [](Limits& its) { its.subgroup_size = 8; };  // also where they share numbers slowly
   Engine engine = test::own_engine(options);
   // y + x x is 2^-24, of which nothing is left if x x is rounded.
   const float x = 1 + 0x1p-12f, y = -1 - 0x1p-11f;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <fmt/core.h>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "kernels/kernels.hpp"
 #include "support/temporary_folder.hpp"

@@ -33,10 +33,10 @@
 #include <sys/time.h>
 
 #include <fmt/core.h>
-#include <glgemm/convolution_plan.hpp>
 #include <glgemm/engine.hpp>
+#include <glgemm/experimental.hpp>
 #include <glgemm/headless.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 #include <nlohmann/json.hpp>
 
 #include "inspect/programs.hpp"
@@ -138,8 +138,8 @@ void tell(const char* what, const Json& json) {
 /// An engine that prints a line before the driver gets a program. `source`, if it is not empty, replaces each program's own.
 Engine make_engine(const std::string& source) {
   EngineOptions options;
-  options.self_check = false;
-  options.rewrite_source = [source](const ProgramKey& key, std::string own) {
+  options.experimental.edit().self_check = false;
+  options.experimental.edit().rewrite_source = [source](const ProgramKey& key, std::string own) {
     tell("begin", {{"program", to_string(key)}});
     return source.empty() ? std::move(own) : source;
   };

@@ -13,8 +13,7 @@
 #include <vector>
 
 #include <fmt/core.h>
-#include <glgemm/convolution_plan.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "kernels/kernels.hpp"
 #include "support/quantised.hpp"

@@ -52,7 +52,7 @@ def add_type(tree):
     floats = tree / "include/glgemm/small_floats.hpp"
     struct = re.search(r"struct float8_e5m2 : FloatFormat<5, 2> \{.*?\};\n", floats.read_text(encoding="utf-8"), flags=re.S)[0]
     insert(floats, struct, "/// 1 sign, 3 exponent and 4 fraction bits.\n" + struct.replace("float8_e5m2", "float8_e3m4").replace("<5, 2>", "<3, 4>"))
-    shader = tree / "shaders/gemm.glsl"
+    shader = tree / "shaders/types.glsl"
     insert(shader, "#define F8E5M2 10\n", f"#define F8E3M4 {number}\n")
     insert(shader, "#define IS_8_BITS(type) (type == F8E4M3", " || type == F8E3M4")
     insert(shader, "#define SUMS_IN_F32(type) (type == F32", " || type == F8E3M4")

@@ -4,14 +4,19 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <glgemm/convolution_plan.hpp>
+#include <array>
+#include <cmath>
 #include <glgemm/error.hpp>
+#include <glgemm/inspect.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/rounding.hpp"
 #include "plan/convolution.hpp"
+#include "plan/depthwise.hpp"
+#include "plan/grid.hpp"
 #include "support/plan_checks.hpp"
 #include "support/random.hpp"
 
@@ -19,26 +24,11 @@ using namespace glgemm;
 
 namespace {
 
-std::int64_t offset(const std::vector<std::int32_t>& table, std::int64_t step, std::int64_t i) {
-  return table.empty() ? i * step : table[static_cast<std::size_t>(i)];
-}
-
-/// Where a placement's last element lies.
-std::int64_t last(const Placement& place) {
-  const auto most = [](const std::vector<std::int32_t>& table, std::int64_t step, std::int64_t count) {
-    return table.empty() ? (count - 1) * step : *std::max_element(table.begin(), table.end());
-  };
-  return most(place.rows, place.row_step, place.row_count) + most(place.columns, place.column_step, place.column_count);
-}
-
-/// What is wrong with a product of a plan.
-std::string wrong_product(const ConvolutionPlan& plan, const ConvolutionPiece& piece, const ConvolutionProduct& product,
-                          const Limits& limits, const PlanOptions& options) {
-  const PlanOptions left = options_of_products(plan, options);
-  const Plan its = make_plan(problem_of(plan, piece, product), limits, left);
-  if (piece.border.size_bytes > 0 && its.workspace.size_bytes > plan.border_offset_bytes)
-    return fmt::format("a product's {} bytes reach into the copy at {}", its.workspace.size_bytes, plan.border_offset_bytes);
-  return test::wrong_steps(its, limits, left, 1e4);
+/// What is wrong with the plan of a product.
+std::string wrong_product(const ConvolutionPlan& plan, const Plan& product, const Limits& limits, const PlanOptions& options) {
+  if (plan.border().size_bytes > 0 && product.workspace.size_bytes > plan.border_offset_bytes)
+    return fmt::format("a product's {} bytes reach into the copy at {}", product.workspace.size_bytes, plan.border_offset_bytes);
+  return test::wrong_steps(product, limits, options_of_products(plan, options), 1e4);
 }
 
 /// What is wrong with the plan of a convolution; empty if nothing is.
@@ -49,17 +39,20 @@ std::string wrong_pieces(const ConvolutionPlan& plan, const Limits& limits, cons
   const std::int64_t inputs = problem.input_channels / problem.groups, outputs = problem.output_channels / problem.groups;
   std::vector<int> writes(static_cast<std::size_t>(problem.batch * out.image), 0);
   std::int64_t pieces = 0;
-  const std::vector<ConvolutionPiece> sizes = pieces_of(plan);
-  for (const ConvolutionPiece& piece : sizes)
-    for (const ConvolutionProduct& product : piece.products)
-      if (const std::string wrong = wrong_product(plan, piece, product, limits, options); !wrong.empty()) return wrong;
+  std::vector<ConvolutionPiece> sizes;
+  for (const ConvolutionPlan::Shape& shape : plan.shapes) {
+    sizes.push_back(piece_of(plan, shape.images, shape.rows));
+    for (const Plan& product : shape.products)
+      if (const std::string wrong = wrong_product(plan, product, limits, options); !wrong.empty()) return wrong;
+  }
   for (std::int64_t image = 0; image < problem.batch && plan.pieces > 0; image += plan.piece_images)
     for (std::int64_t row = 0; row < problem.output[plan.axis]; row += plan.piece_rows, ++pieces) {
-      const auto piece = std::find_if(sizes.begin(), sizes.end(), [&](const ConvolutionPiece& each) {
+      const auto shape = std::find_if(plan.shapes.begin(), plan.shapes.end(), [&](const ConvolutionPlan::Shape& each) {
         return each.images == std::min(plan.piece_images, problem.batch - image) &&
                each.rows == std::min(plan.piece_rows, problem.output[plan.axis] - row);
       });
-      if (piece == sizes.end()) return "a piece has a size of its own";
+      if (shape == plan.shapes.end()) return "a piece has a size of its own";
+      const ConvolutionPiece* const piece = &sizes[static_cast<std::size_t>(shape - plan.shapes.begin())];
       const BorderedCopy& border = piece->border;
       for (std::int64_t group = 0; group < problem.groups; ++group)
         for (const ConvolutionProduct& product : piece->products) {
@@ -68,22 +61,95 @@ std::string wrong_pieces(const ConvolutionPlan& plan, const Limits& limits, cons
           for (std::int64_t item = 0; item < product.images; ++item)
             for (std::int64_t i = 0; i < product.m; ++i)
               for (std::int64_t j = 0; j < product.n; ++j)
-                ++writes.at(static_cast<std::size_t>(to + item * product.output_stride +
-                                                     offset(product.output.rows, product.output.row_step, i) +
-                                                     offset(product.output.columns, product.output.column_step, j)));
+                ++writes.at(
+                    static_cast<std::size_t>(to + item * product.output.operand.batch_stride + product.output.offset(i, j)));
           if (product.m == 0 || product.k == 0 || product.images == 0) continue;
           const bool copied = border.size_bytes > 0;
           const std::int64_t from = product.input.first + (copied ? group * inputs * border.channel
                                                                   : image * in.image + input_row(plan, row) * in.step[plan.axis] +
                                                                         group * inputs * in.channel);
           const std::int64_t all = copied ? border.size_bytes / element_bytes(problem.input_type) : problem.batch * in.image;
-          const std::int64_t end = from + (product.images - 1) * product.input_stride + last(product.input);
+          std::int64_t last = 0;
+          for (std::int64_t i = 0; i < product.m; ++i)
+            for (std::int64_t j = 0; j < product.k; ++j) last = std::max(last, product.input.offset(i, j));
+          const std::int64_t end = from + (product.images - 1) * product.input.operand.batch_stride + last;
           if (from < 0 || end >= all) return fmt::format("elements {} to {} of {} are read", from, end, all);
         }
     }
   if (pieces != plan.pieces) return fmt::format("{} pieces and not {}", pieces, plan.pieces);
   if (std::any_of(writes.begin(), writes.end(), [](int count) { return count != 1; }))
     return "an element of output is not written once";
+  return {};
+}
+
+/// Counts of what steps do: each is to be done once.
+class Once {
+ public:
+  explicit Once(std::int64_t count) : counts_(static_cast<std::size_t>(count)) {}
+  void add(std::int64_t i) { ++counts_.at(static_cast<std::size_t>(i)); }
+  bool all() const {
+    return std::all_of(counts_.begin(), counts_.end(), [](int count) { return count == 1; });
+  }
+
+ private:
+  std::vector<int> counts_;
+};
+
+/// Counts the workgroups that a step has in a grid.
+void add_groups(Once& done, const Step& step, std::int64_t columns, std::int64_t x, std::int64_t y) {
+  for (std::int64_t k = 0; k < step.groups[2]; ++k)
+    for (std::int64_t j = 0; j < step.groups[1]; ++j)
+      for (std::int64_t i = 0; i < step.groups[0]; ++i) done.add(((step.z0 + k) * y + step.y0 + j) * x + step.x0 / columns + i);
+}
+
+/// What is wrong with the steps of a convolution that are each worth about `work`; empty if nothing is.
+std::string wrong_steps(const ConvolutionPlan& plan, const Limits& limits, double work) {
+  const ConvolutionProblem& problem = plan.problem;
+  const TensorSteps in = steps_of(problem.input_layout, problem.input, problem.input_channels);
+  const std::int64_t input_bytes = problem.batch * in.image * element_bytes(problem.input_type);
+  std::array<double, stage_count> done{};
+  std::optional<Once> groups;
+  ConvolutionPlace last;
+  std::int64_t copies = 0;
+  Cursor product;
+  for (ConvolutionCursor cursor;;) {
+    const bool begins = is_at_begin(cursor.at);
+    const std::optional<ConvolutionStep> next = next_slice(plan, cursor, work);
+    if (!next) break;
+    const auto& [place, step] = *next;
+    done[static_cast<std::size_t>(step.stage)] += step.work;
+    for (std::size_t i = 0; i < 3; ++i)
+      if (step.groups[i] < 1 || step.groups[i] > limits.groups[i]) return fmt::format("{} groups along {}", step.groups[i], i);
+    if (saturating_product({step.groups[0], step.groups[1], step.groups[2]}) > limits.groups_product) return "too many groups";
+    for (const Window& window : {step.a, step.b, step.c, step.d})
+      if (window.size_bytes > limits.storage_block_bytes && window != step.c) return "a window is larger than a binding";
+    if (step.stage == Stage::copy || step.stage == Stage::depthwise) {
+      if (step.a.offset_bytes < 0 || step.a.offset_bytes + step.a.size_bytes > input_bytes) return "it reads outside the input";
+      const std::int64_t columns = workgroup(plan.program->kernel)[0];
+      if (step.stage == Stage::copy) {
+        const CopyWork copy = copy_work(plan, place);
+        const std::int64_t x = ceil_div(copy.to_vectors, 4 * columns);
+        if (begins) groups.emplace(x * copy.to_lines * copy.to_planes * copy.to_volumes), ++copies;
+        add_groups(*groups, step, 4 * columns, x, copy.to_lines);
+      } else {
+        const DepthwiseWork its = depthwise_work(problem, *plan.program);
+        const std::int64_t x = ceil_div(its.channels * its.runs, columns), y = ceil_div(its.problem.output[1], plan.strip_rows);
+        if (begins) groups.emplace(x * y * images_at(plan, place) * its.problem.output[0]);
+        add_groups(*groups, step, columns, x, y);
+      }
+      if (const bool ends = step.stage == Stage::copy ? cursor.copied : cursor.place != place; ends && !groups->all())
+        return "a workgroup does not run once";
+      continue;
+    }
+    if (place != last) product = {};
+    last = place;
+    if (plan.program && copies == 0) return "a product comes before its copy";
+    if (next_slice(plan.shapes[place.shape].products[place.product], product, work) != step) return "not the product's step";
+  }
+  if (plan.program && !plan.depthwise && copies != plan.pieces) return fmt::format("{} copies", copies);
+  const std::array<double, stage_count> all = work_of(plan);
+  for (std::size_t i = 0; i < stage_count; ++i)
+    if (std::abs(all[i] - done[i]) > 1e-9 * all[i]) return fmt::format("stage {} is worth {} and not {}", i, done[i], all[i]);
   return {};
 }
 
@@ -137,8 +203,9 @@ TEST_CASE("plans of convolutions: pieces write each output once, within the work
       continue;
     }
     CHECK(plan->workspace_bytes <= options.workspace_bytes);
-    CHECK(plan->border.size_bytes <= limits.storage_block_bytes);
+    CHECK(plan->border().size_bytes <= limits.storage_block_bytes);
     CHECK(wrong_pieces(*plan, limits, options) == "");
+    for (const double work : {0.0, 300.0, 1e9}) CHECK(wrong_steps(*plan, limits, work) == "");
     ++planned;
     cut += plan->pieces > 1 ? 1 : 0;
   }
@@ -161,9 +228,9 @@ TEST_CASE("plans of convolutions: images with more elements than an int counts, 
     options.workspace_bytes = workspace;
     const ConvolutionPlan plan = make_plan(problem, limits, options);
     CHECK(plan.workspace_bytes <= workspace);
-    CHECK(plan.border.size_bytes < std::int64_t{1} << 31);
+    CHECK(plan.border().size_bytes < std::int64_t{1} << 31);
     CHECK(plan.pieces * plan.piece_rows >= 2 * 4096);
-    CHECK(plan.products.front().problem.a.addressing == Addressing::indexed);
+    CHECK(plan.products().front().problem.a.addressing == Addressing::indexed);
   }
   // Twice as large, channel after channel: its tables cannot reach from the first channel to the last.
   problem.transposed = true;
@@ -177,5 +244,26 @@ TEST_CASE("plans of convolutions: images with more elements than an int counts, 
   problem = {.input_channels = 64, .output_channels = 64, .input = {1, 8192, 16384}, .output = {1, 8192, 16384}};
   const ConvolutionPlan plain = make_plan(problem, limits);
   CHECK(plain.pieces == 1);
-  CHECK(plain.products.front().problem.m == 8192 * 16384);
+  CHECK(plain.products().front().problem.m == 8192 * 16384);
+}
+
+TEST_CASE("convolutions: the steps of a depthwise one, on devices with small bindings and grids") {
+  for (const bool last : {true, false})
+    for (const bool small : {true, false}) {
+      Limits limits;
+      if (small) limits.groups = {3, 2, 4}, limits.groups_product = 10, limits.storage_block_bytes = 1 << 14;
+      ConvolutionProblem problem{.batch = 5,
+                                 .input_channels = 12,
+                                 .output_channels = 12,
+                                 .groups = 12,
+                                 .input = {1, 17, 13},
+                                 .output = {1, 17, 13},
+                                 .filter = {1, 3, 3},
+                                 .before = {0, 1, 1}};
+      if (!last) problem.input_layout = problem.output_layout = TensorLayout::nchw;
+      const ConvolutionPlan plan = make_plan(problem, limits);
+      CHECK(plan.depthwise);
+      CHECK((plan.piece_images < problem.batch) == small);
+      for (const double work : {0.0, 3000.0, 1e9}) CHECK(wrong_steps(plan, limits, work) == "");
+    }
 }

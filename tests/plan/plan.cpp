@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <glgemm/error.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/experimental.hpp>
+#include <glgemm/inspect.hpp>
 #include <limits>
 #include <optional>
 #include <random>
@@ -130,8 +131,8 @@ TEST_CASE("a plan's steps give the product, whatever the limits and the slices")
     limits.groups_product = pick({1, 4, 1 << 30});
     limits.loop_iterations = pick({0, 5, 40, 60000});
     PlanOptions options;
-    options.slice_columns = pick({1, 2, 64});
-    options.slice_rows = pick({1, 3, 64});
+    options.experimental.edit().slice_columns = pick({1, 2, 64});
+    options.experimental.edit().slice_rows = pick({1, 3, 64});
     options.kernel = parse_kernel(random() % 2 ? "naive:workgroup_x=4,workgroup_y=2" : "tiled:tile=4");
     const auto work = static_cast<double>(pick({0, 100, 1000, 1 << 30}));
     CAPTURE(round);
@@ -224,7 +225,8 @@ TEST_CASE("matrices past 2^31 elements, in bands: every element of C once, windo
   }
   // More workgroups along x than one dispatch may have.
   const Plan wide =
-      make_plan(make_problem(1, std::int64_t{1} << 27, 1), limits, {.kernel = parse_kernel("naive"), .slice_columns = 1 << 20});
+      make_plan(make_problem(1, std::int64_t{1} << 27, 1), limits,
+                {.kernel = parse_kernel("naive"), .experimental = ExperimentalPlanOptions{.slice_columns = 1 << 20}});
   std::int64_t columns = 0;
   Cursor cursor;
   while (const std::optional<Step> step = next_slice(wide, cursor)) {
@@ -251,7 +253,8 @@ TEST_CASE("bad problems are refused with the numbers") {
   banded.batch = 2;
   banded.c.batch_stride = 20;
   CHECK(refusal(banded).find("C lies in bands of 2 lines, and there is a batch of 2 items") != std::string::npos);
-  CHECK(refusal(make_problem(1, 1, 1), {}, {.slice_columns = -1, .slice_rows = 64}) == "make_plan: a slice of -1x64 workgroups");
+  CHECK(refusal(make_problem(1, 1, 1), {}, {.experimental = ExperimentalPlanOptions{.slice_columns = -1, .slice_rows = 64}}) ==
+        "make_plan: a slice of -1x64 workgroups");
   CHECK(refusal(make_problem(1, 1, 1), {}, {.split_k = -2}) == "make_plan: k in -2 parts");
   CHECK(refusal(make_problem(64, 64, 64), {.image_buffer_bytes = 1 << 20},
                 {.kernel = parse_kernel("register"), .workspace_bytes = 1000})
@@ -325,7 +328,7 @@ TEST_CASE("a batch's steps cover each element of each item once for each window 
     limits.groups_product = pick({64, 1 << 30});
     limits.loop_iterations = pick({0, 25, 60000});
     PlanOptions options;
-    options.slice_columns = pick({2, 64});
+    options.experimental.edit().slice_columns = pick({2, 64});
     options.workspace_bytes = pick({4, 1000, 1 << 20});
     options.kernel = tested[random() % tested.size()];
     options.split_k = pick({0, 1, 3});
@@ -424,8 +427,9 @@ TEST_CASE("problems that no device can run are refused with the reason") {
 
 TEST_CASE("limits that no device can have are refused by name, each of them") {
   const auto message = [](const Limits& limits, bool in_options) {
-    const std::string reason = refusal({.m = 70, .n = 70, .k = 70}, in_options ? Limits{} : limits,
-                                       in_options ? PlanOptions{.limits = limits} : PlanOptions{});
+    const std::string reason =
+        refusal({.m = 70, .n = 70, .k = 70}, in_options ? Limits{} : limits,
+                in_options ? PlanOptions{.experimental = ExperimentalPlanOptions{.limits = limits}} : PlanOptions{});
     return reason.starts_with("Unsupported") ? "" : reason;
   };
   constexpr auto nothing = std::numeric_limits<std::int64_t>::min(), all = std::numeric_limits<std::int64_t>::max();
@@ -498,8 +502,8 @@ TEST_CASE("the cost model chooses by shape, device and what compiling costs; the
   CHECK(flat.problem == transposed(make_problem(1, 3072, 1024)));
   CHECK(flat.problem.m == 3072);
   // A process that multiplies once does not wait for the compiler.
-  CHECK(name(make_plan(make_problem(48, 48, 48), cpu, {.runs = 1}).kernel) == "naive");
-  CHECK(name(make_plan(make_problem(48, 48, 48), cpu, {.runs = 1e6}).kernel) != "naive");
+  CHECK(name(make_plan(make_problem(48, 48, 48), cpu, {.experimental = ExperimentalPlanOptions{.runs = 1}}).kernel) == "naive");
+  CHECK(name(make_plan(make_problem(48, 48, 48), cpu, {.experimental = ExperimentalPlanOptions{.runs = 1e6}}).kernel) != "naive");
   // Few elements of C and a long k: k is cut into parts, and a reduction follows, unless the caller forbids it.
   const Plan deep = make_plan(make_problem(512, 4, 500000), cpu);
   CHECK(deep.parts > 1);
@@ -650,14 +654,17 @@ TEST_CASE("what was tuned goes before the model, unless it cannot run or is stru
                           TunedChoice{make_problem(190, 210, 200), parse_kernel("tiled:tile=32"), 0, 3.0}};
   Limits limits;
   Explanation why;
-  CHECK(to_string(make_plan(problem, limits, {.tuning = tuned}, &why).kernel) == "tiled:tile=32");
+  CHECK(to_string(make_plan(problem, limits, {.experimental = ExperimentalPlanOptions{.tuning = tuned}}, &why).kernel) ==
+        "tiled:tile=32");
   CHECK(why.chosen_by == Explanation::By::tuning);
   limits.workgroup_invocations = 256;
-  CHECK(to_string(make_plan(problem, limits, {.tuning = tuned}).kernel) == "tiled:tile=16");
+  CHECK(to_string(make_plan(problem, limits, {.experimental = ExperimentalPlanOptions{.tuning = tuned}}).kernel) ==
+        "tiled:tile=16");
   for (const bool refused : {false, true}) {
     const std::vector struck_off{
         StruckOff{.program = {.kernel = parse_kernel("tiled:tile=16")}, .reason = "why", .refused = refused}};
-    const Plan other = make_plan(problem, limits, {.tuning = tuned, .struck_off = struck_off}, &why);
+    const Plan other =
+        make_plan(problem, limits, {.experimental = ExperimentalPlanOptions{.tuning = tuned, .struck_off = struck_off}}, &why);
     CHECK(to_string(other.kernel) != "tiled:tile=16");
     CHECK(why.chosen_by == Explanation::By::model);
     const std::string reason =
@@ -665,7 +672,7 @@ TEST_CASE("what was tuned goes before the model, unless it cannot run or is stru
     CHECK(
         std::any_of(why.passed_over.begin(), why.passed_over.end(), [&](const auto& passed) { return passed.reason == reason; }));
   }
-  make_plan(make_problem(2000, 2000, 2000), limits, {.tuning = tuned}, &why);
+  make_plan(make_problem(2000, 2000, 2000), limits, {.experimental = ExperimentalPlanOptions{.tuning = tuned}}, &why);
   CHECK(why.chosen_by == Explanation::By::model);
 }
 
@@ -719,7 +726,8 @@ TEST_CASE("register shares reads of A in a subgroup where a CPU driver does so f
 TEST_CASE("what lies at multiples of 16 bytes in whole lines is read 16 bytes at a time") {
   const Problem good{.m = 64, .n = 40, .k = 24};
   const auto wide = [](const Problem& problem, const Kernel& kernel = parse_kernel("blocked")) {
-    return make_plan(problem, {}, {.kernel = kernel, .split_k = 1, .transposed = false}).vector_reads == VectorReads::storage;
+    return make_plan(problem, {}, {.kernel = kernel, .split_k = 1, .experimental = ExperimentalPlanOptions{.transposed = false}})
+               .vector_reads == VectorReads::storage;
   };
   CHECK(wide(good));
   CHECK_FALSE(wide(good, parse_kernel("tiled")));
@@ -763,37 +771,38 @@ TEST_CASE("what lies at multiples of 16 bytes in whole lines is read 16 bytes at
 
 TEST_CASE("options that differ in anything are not equal, so that no plan is taken for another's") {
   // A new option breaks this line, so that it is not forgotten below.
-  [[maybe_unused]] const auto& [kernel, slice_columns, slice_rows, workspace_bytes, split_k, is_transposed, runs, limits, tuning,
-                                untuned, struck_off, panels_b, precision] = PlanOptions{};
+  [[maybe_unused]] const auto& [kernel, workspace_bytes, split_k, precision, experimental] = PlanOptions{};
+  [[maybe_unused]] const auto& [slice_columns, slice_rows, is_transposed, runs, limits, tuning, untuned, struck_off, panels_b] =
+      ExperimentalPlanOptions{};
   [[maybe_unused]] const auto& [tuned_problem, tuned_kernel, tuned_split, tuned_gflops] = TunedChoice{};
   CHECK(PlanOptions{} == PlanOptions{});
   PlanOptions base;
-  base.tuning.resize(1);
-  base.struck_off.resize(1);
+  base.experimental.edit().tuning.resize(1);
+  base.experimental.edit().struck_off.resize(1);
   const auto differs = [&](auto change) {
     PlanOptions options = base;
     change(options);
     return !(options == base) && options == PlanOptions(options);
   };
   CHECK(differs([](PlanOptions& x) { x.kernel = parse_kernel("naive"); }));
-  CHECK(differs([](PlanOptions& x) { x.slice_columns = 1; }));
-  CHECK(differs([](PlanOptions& x) { x.slice_rows = 1; }));
+  CHECK(differs([](PlanOptions& x) { x.experimental.edit().slice_columns = 1; }));
+  CHECK(differs([](PlanOptions& x) { x.experimental.edit().slice_rows = 1; }));
   CHECK(differs([](PlanOptions& x) { ++x.workspace_bytes; }));
   CHECK(differs([](PlanOptions& x) { x.split_k = 1; }));
   CHECK(differs([](PlanOptions& x) { x.precision = Precision::extended; }));
-  CHECK(differs([](PlanOptions& x) { x.transposed = false; }));
-  CHECK(differs([](PlanOptions& x) { x.runs = 1; }));
-  CHECK(differs([](PlanOptions& x) { x.limits = Limits{}; }));
-  CHECK(differs([](PlanOptions& x) { x.tuning.clear(); }));
-  CHECK(differs([](PlanOptions& x) { x.tuning.front().problem.m = 1; }));
-  CHECK(differs([](PlanOptions& x) { x.tuning.front().kernel = parse_kernel("tiled"); }));
-  CHECK(differs([](PlanOptions& x) { x.tuning.front().split_k = 2; }));
-  CHECK(differs([](PlanOptions& x) { x.tuning.front().gflops = 2; }));
-  CHECK(differs([](PlanOptions& x) { x.untuned = true; }));
-  CHECK(differs([](PlanOptions& x) { x.struck_off.clear(); }));
-  CHECK(differs([](PlanOptions& x) { x.struck_off.front().program.parts = true; }));
-  CHECK(differs([](PlanOptions& x) { x.struck_off.front().refused = true; }));
-  CHECK(differs([](PlanOptions& x) { x.panels_b = Window{}; }));
+  CHECK(differs([](PlanOptions& x) { x.experimental.edit().transposed = false; }));
+  CHECK(differs([](PlanOptions& x) { x.experimental.edit().runs = 1; }));
+  CHECK(differs([](PlanOptions& x) { x.experimental.edit().limits = Limits{}; }));
+  CHECK(differs([](PlanOptions& x) { x.experimental.edit().tuning.clear(); }));
+  CHECK(differs([](PlanOptions& x) { x.experimental.edit().tuning.front().problem.m = 1; }));
+  CHECK(differs([](PlanOptions& x) { x.experimental.edit().tuning.front().kernel = parse_kernel("tiled"); }));
+  CHECK(differs([](PlanOptions& x) { x.experimental.edit().tuning.front().split_k = 2; }));
+  CHECK(differs([](PlanOptions& x) { x.experimental.edit().tuning.front().gflops = 2; }));
+  CHECK(differs([](PlanOptions& x) { x.experimental.edit().untuned = true; }));
+  CHECK(differs([](PlanOptions& x) { x.experimental.edit().struck_off.clear(); }));
+  CHECK(differs([](PlanOptions& x) { x.experimental.edit().struck_off.front().program.parts = true; }));
+  CHECK(differs([](PlanOptions& x) { x.experimental.edit().struck_off.front().refused = true; }));
+  CHECK(differs([](PlanOptions& x) { x.experimental.edit().panels_b = Window{}; }));
 }
 
 TEST_CASE("plans are equal exactly where the same runs") {
@@ -801,24 +810,26 @@ TEST_CASE("plans are equal exactly where the same runs") {
   const Problem problem = make_problem(300, 200, 4000);
   const auto plan = [&](const PlanOptions& options) { return make_plan(problem, limits, options); };
   const Plan split = plan({.kernel = parse_kernel("blocked"), .split_k = 4});
-  CHECK(split == plan({.kernel = parse_kernel("blocked"), .split_k = 4, .runs = 7}));
+  CHECK(split == plan({.kernel = parse_kernel("blocked"), .split_k = 4, .experimental = ExperimentalPlanOptions{.runs = 7}}));
   CHECK(split != plan({.kernel = parse_kernel("blocked"), .split_k = 2}));
   CHECK(split != plan({.kernel = parse_kernel("blocked:pad=0"), .split_k = 4}));
-  CHECK(split != plan({.kernel = parse_kernel("blocked"), .slice_rows = 2, .split_k = 4}));
+  CHECK(split !=
+        plan({.kernel = parse_kernel("blocked"), .split_k = 4, .experimental = ExperimentalPlanOptions{.slice_rows = 2}}));
   limits.groups[2] = 3;
   CHECK(split != plan({.kernel = parse_kernel("blocked"), .split_k = 4}));
 }
 
 TEST_CASE("B's panels lie where the caller wants them if all has room then, and change nothing else") {
   const Limits limits{.image_buffer_bytes = 1 << 30};
-  const PlanOptions whole{.kernel = parse_kernel("register"), .split_k = 1, .transposed = false};
+  const PlanOptions whole{
+      .kernel = parse_kernel("register"), .split_k = 1, .experimental = ExperimentalPlanOptions{.transposed = false}};
   const Plan large = make_plan(make_problem(120, 80, 100), limits, whole);
   const Window wanted = large.workspace.panels_b;
   const Problem narrow = make_problem(12, 80, 100);
   const Plan alone = make_plan(narrow, limits, whole);
   REQUIRE(alone.workspace.panels_b.offset_bytes < wanted.offset_bytes);
   PlanOptions shared = whole;
-  shared.panels_b = wanted;
+  shared.experimental.edit().panels_b = wanted;
   const auto at = [&](const PlanOptions& options) {
     Plan plan = make_plan(narrow, limits, options);
     CHECK(test::wrong_workspace(plan.workspace) == "");
@@ -833,10 +844,10 @@ TEST_CASE("B's panels lie where the caller wants them if all has room then, and 
   --shared.workspace_bytes;  // no room
   CHECK(at(shared) == alone.workspace.panels_b.offset_bytes);
   shared.workspace_bytes = whole.workspace_bytes;
-  shared.panels_b->size_bytes = wanted.size_bytes - 1;
+  shared.experimental.edit().panels_b->size_bytes = wanted.size_bytes - 1;
   CHECK(at(shared) == alone.workspace.panels_b.offset_bytes);
-  shared.panels_b = Window{std::numeric_limits<std::int64_t>::max(), wanted.size_bytes};
+  shared.experimental.edit().panels_b = Window{std::numeric_limits<std::int64_t>::max(), wanted.size_bytes};
   CHECK(at(shared) == alone.workspace.panels_b.offset_bytes);
-  shared.panels_b = Window{0, wanted.size_bytes};  // A's are there
+  shared.experimental.edit().panels_b = Window{0, wanted.size_bytes};  // A's are there
   CHECK(at(shared) == alone.workspace.panels_b.offset_bytes);
 }

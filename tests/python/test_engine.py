@@ -284,7 +284,7 @@ def test_no_device():
 
 def test_log_and_options():
     lines = []
-    with glgemm.Engine(log=lines.append, program_cache="", tuning="", self_check=False, max_dispatch=0.05) as engine:
+    with glgemm.Engine(log=lines.append, program_cache="", tuning="", max_dispatch=0.05) as engine:
         assert np.array_equal(engine.matmul(A, A.T), A @ A.T)
         assert engine.device["renderer"]
     assert any(lines)

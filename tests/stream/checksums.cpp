@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <glgemm/inspect.hpp>
 #include <glgemm/streaming.hpp>
 #include <glgemm/verify.hpp>
 #include <limits>

@@ -1,6 +1,7 @@
 // Products streamed through a device that is too small for them: exact results, bytes, faults.
 #include <algorithm>
 #include <complex>
+#include <glgemm/experimental.hpp>
 #include <glgemm/streaming.hpp>
 #include <memory>
 #include <new>
@@ -118,13 +119,13 @@ void run_cases(Engine& engine, int count, unsigned seed, const char* kernel) {
     options.checksums = i % 2 == 0 && one.product.epilogue.activation == Activation{};
     if (random.coin()) options.memory_limit = options.device_memory_limit + (options.checksums ? 24 << 10 : 16 << 10);
     if (one_in(3)) {
-      options.plan.limits = engine.limits();
-      options.plan.limits->storage_block_bytes = 4096;
-      options.plan.limits->groups = {4, 4, 4};
+      options.plan.experimental.edit().limits = engine.limits();
+      options.plan.experimental.edit().limits->storage_block_bytes = 4096;
+      options.plan.experimental.edit().limits->groups = {4, 4, 4};
     }
     if (one_in(3)) {  // several strips, as for a GPU
-      if (!options.plan.limits) options.plan.limits = engine.limits();
-      options.plan.limits->cpu = false;
+      if (!options.plan.experimental->limits) options.plan.experimental.edit().limits = engine.limits();
+      options.plan.experimental.edit().limits->cpu = false;
     }
     StreamReport report;
     try {
@@ -136,7 +137,7 @@ void run_cases(Engine& engine, int count, unsigned seed, const char* kernel) {
       multiply(engine, one.product, options, &report);
       ++refused;
     }
-    const StreamPlan& plan = report.plan;
+    const StreamPlan& plan = *report.plan;
     INFO("case ", i, ": ", m, "x", n, "x", k, " by ", to_string(plan.window.program()), " in pieces of ", plan.piece_m, "x",
          plan.piece_n, "x", plan.piece_k, ", strips of ", plan.strip_bytes);
     const bool equal = one.c == one.expected;
@@ -203,9 +204,9 @@ TEST_CASE("streamed products of every kind are exact") {
 TEST_CASE("the next window's strips are filled while the device computes: exact as well") {
   for (const char* const kernel : {"naive", wide_panels}) {
     Streamed x(150 << 10, kernel);
-    x.options.plan.limits = test::engine().limits();
-    x.options.plan.limits->cpu = false;  // where they are filled by the CPU that computes, there is one
-    CHECK(x.run().plan.strips > 2);
+    x.options.plan.experimental.edit().limits = test::engine().limits();
+    x.options.plan.experimental.edit().limits->cpu = false;  // where they are filled by the CPU that computes, there is one
+    CHECK(x.run().plan->strips > 2);
     CHECK(x.is_right());
   }
 }
@@ -214,11 +215,11 @@ TEST_CASE("a panel that is on the device already is not sent again") {
   Streamed x(250 << 10, wide_panels);  // all of B, and some rows of A and C
   const StreamReport report = x.run();
   CHECK(x.is_right());
-  CHECK(report.plan.windows() == 1);
+  CHECK(report.plan->windows() == 1);
   CHECK(report.pieces > 1);
   CHECK(report.bytes_to_device == 4 * (x.a.size() + x.b.size()));
   CHECK(report.bytes_from_device == 4 * x.c.size());
-  CHECK(report.plan.moved_bytes == static_cast<double>(report.bytes_to_device + report.bytes_from_device));
+  CHECK(report.plan->moved_bytes == static_cast<double>(report.bytes_to_device + report.bytes_from_device));
   CHECK(report.transfer_time.count() > 0);
   CHECK(report.compute_time.count() > 0);
   CHECK(report.total_time > report.compute_time + report.transfer_time);
@@ -229,7 +230,7 @@ TEST_CASE("a panel stays on the device for a last piece of fewer rows") {
   for (std::int64_t limit = 120; limit < 250; limit += 10) {
     Streamed x(limit << 10, wide_panels);
     const StreamReport report = x.run();
-    const StreamPlan& plan = report.plan;
+    const StreamPlan& plan = *report.plan;
     if (plan.windows() > 1 || !plan.by_columns || plan.piece_n < plan.problem.n) continue;
     ragged = ragged || plan.problem.m % plan.piece_m != 0;
     CAPTURE(limit);
@@ -240,11 +241,11 @@ TEST_CASE("a panel stays on the device for a last piece of fewer rows") {
 
 TEST_CASE("a piece of C larger than a storage block moves no more than the plan says") {
   Streamed x(60 << 10, wide_panels);
-  x.options.plan.limits = test::engine().limits();
-  x.options.plan.limits->storage_block_bytes = 9000;
+  x.options.plan.experimental.edit().limits = test::engine().limits();
+  x.options.plan.experimental.edit().limits->storage_block_bytes = 9000;
   const StreamReport report = x.run();
   CHECK(x.is_right());
-  const StreamPlan& plan = report.plan;
+  const StreamPlan& plan = *report.plan;
   CHECK(4 * plan.piece_m * plan.piece_n > 9000);
   CHECK(size(plan.window).pieces > 1);
   CHECK(plan.windows() > 1);
@@ -279,8 +280,8 @@ TEST_CASE("pieces at the edges, which the plan cuts in another way, are exact") 
     StreamOptions options;
     options.device_memory_limit = shape.limit;
     options.plan.kernel = parse_kernel(shape.kernel);
-    options.plan.limits = test::engine().limits();
-    if (shape.block > 0) options.plan.limits->storage_block_bytes = shape.block;
+    options.plan.experimental.edit().limits = test::engine().limits();
+    if (shape.block > 0) options.plan.experimental.edit().limits->storage_block_bytes = shape.block;
     multiply(test::engine(), product, options);
     INFO(shape.m, "x", shape.n, " ", shape.kernel);
     CHECK(c == stored(multiply_serial(a, b), shape.layout, 0));
@@ -314,7 +315,7 @@ TEST_CASE("programs that only pieces at the edges run are made before the first 
   StreamReport report;
   multiply(engine, product, options, &report);
   CHECK(lines.size() == made);
-  CHECK(report.plan.window == plan.window);
+  CHECK(report.plan->window == plan.window);
   CHECK(c == multiply_serial(a, b));
 }
 
@@ -412,7 +413,7 @@ TEST_CASE("a lost context: without a factory DeviceLost; with one the product go
   };
   const StreamReport report = x.run(*losing.engine);
   CHECK(report.contexts_lost == 1);
-  CHECK(pieces == report.plan.pieces());  // none twice
+  CHECK(pieces == report.plan->pieces());  // none twice
   CHECK(x.is_right());
 
   // A context that is lost again and again does not go on for ever.
@@ -433,7 +434,7 @@ TEST_CASE("a lost context: without a factory DeviceLost; with one the product go
 
 TEST_CASE("a context that is lost while the product is planned: a new engine plans it again") {
   EngineOptions options = test::engine_options();
-  options.self_check = true;  // which needs buffers, and a lost context gives none
+  options.experimental.edit().self_check = true;  // which needs buffers, and a lost context gives none
   options.program_cache = "";
   LosingEngine losing(options);
   Streamed x;
@@ -452,7 +453,7 @@ TEST_CASE("a context that is lost while the product is planned: a new engine pla
   const StreamReport report = x.run(lost);
   CHECK(losing.made == 2);
   CHECK(report.contexts_lost == 1);
-  CHECK(report.pieces == report.plan.pieces());
+  CHECK(report.pieces == report.plan->pieces());
   CHECK_RESULT(x.is_right());
 }
 

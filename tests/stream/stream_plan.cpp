@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <glgemm/inspect.hpp>
 #include <glgemm/streaming.hpp>
 #include <string>
 

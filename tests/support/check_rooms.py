@@ -4,6 +4,7 @@
 - Includes of src/ point downwards only. A room is a folder of src/. It may include headers of the rooms below it in `rooms`, and its own,
   which are named with the room: "gl/buffer.hpp". distributed, headless, verify and weights are libraries of their own: nothing but the C interface
   may include them, and they may include base alone as well. python and blas lie over the public headers: they may include base alone.
+- The headers in include/ that promise nothing, inspect.hpp and experimental.hpp, are included by no other.
 - In include/, src/ and tools/, headers of POSIX and of Windows, and words of GCC's, are found, each outside an #if that asks for the
   compiler or the system; but not in the rooms that are for them.
 - In src/, but for src/gl/, names of OpenGL are found: gl::Api is incomplete there, so that the compiler refuses calls through it, and this
@@ -18,6 +19,8 @@ import sys
 rooms = ["python", "blas", "distributed", "c", "devices", "stream", "headless", "verify", "weights", "engine", "vendor", "gl", "plan", "kernels", "base"]  # from top to bottom
 apart = {"distributed", "headless", "verify", "weights"}  # libraries of their own
 over_public = {"python", "blas"}  # optional components
+
+unpromised = {"inspect.hpp", "experimental.hpp"}
 
 headers = re.compile(
     r"#\s*include\s*<((?:sys|netinet|arpa)/[^>]+|(?:unistd|fcntl|dirent|dlfcn|poll|pthread|pwd|sched|signal|spawn|termios|windows|io|process|"
@@ -63,6 +66,12 @@ def includes(lines, room):
                 yield number, f'"{found[1]}"', reason
 
 
+def not_promised(lines):
+    for number, line in lines:
+        if (found := re.match(r"\s*#\s*include\s*<glgemm/([^>]+)>", line)) and found[1] in unpromised:
+            yield number, f"<glgemm/{found[1]}>", "promises nothing; see docs/versions.md"
+
+
 def names_of_opengl(lines):
     for number, line in lines:
         if found := opengl.search(line.split("//")[0]):
@@ -102,6 +111,8 @@ def main():
                 with open(path, encoding="utf-8") as file:
                     lines = [*enumerate(file, 1)]
                 wrong = []
+                if top == "include" and name not in unpromised:
+                    wrong += not_promised(lines)
                 if top == "src":
                     wrong += includes(lines, relative.split("/")[1])
                     wrong += names_of_opengl(lines) if not relative.startswith("src/gl/") else []

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <utility>
 
+#include <glgemm/experimental.hpp>
+
 #include "support/environment.hpp"
 #include "support/functions.hpp"
 
@@ -108,12 +110,12 @@ void (*get_proc_address(const char* name))() {
 
 EngineOptions engine_options() {
   EngineOptions options;
-  options.self_check = computes();
+  options.experimental.edit().self_check = computes();
   if (const char* log = std::getenv("GLGEMM_TEST_LOG"); log && *log)
     options.log = [](std::string_view text) { std::cerr << "glgemm: " << text << std::endl; };
   // What OpenGL ES 3.1 promises.
   if (const char* limits = std::getenv("GLGEMM_TEST_LIMITS"); limits && *limits)
-    options.adjust_limits = [](Limits& device) {
+    options.experimental.edit().adjust_limits = [](Limits& device) {
       device.storage_block_bytes = std::min<std::int64_t>(device.storage_block_bytes, 1 << 27);
       device.storage_offset_alignment = 256;
       device.storage_blocks = 4;
@@ -130,12 +132,11 @@ EngineOptions engine_options() {
 
 EngineOptions unchecked_options() {
   EngineOptions options = engine_options();
-  options.self_check = false;
+  options.experimental.edit().self_check = false;
   return options;
 }
 
 Engine engine_here(EngineOptions options, GetProcAddress get_proc_address) {
-  options.release_on_destruction = true;
   return Engine(get_proc_address, std::move(options));
 }
 Engine own_engine(EngineOptions options, GetProcAddress get_proc_address) {
@@ -157,8 +158,8 @@ PlanOptions with_kernel(const std::string& name, std::int64_t split_k) {
 }
 
 PlanOptions with_short_loops(const Engine& engine, PlanOptions options, std::int64_t iterations) {
-  options.limits = engine.limits();
-  options.limits->loop_iterations = iterations;
+  options.experimental.edit().limits = engine.limits();
+  options.experimental.edit().limits->loop_iterations = iterations;
   return options;
 }
 

@@ -3,7 +3,7 @@
 
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 #include <string>
 
 #include "support/messages.hpp"

@@ -7,7 +7,7 @@
 #include <array>
 #include <chrono>
 #include <functional>
-#include <glgemm/convolution_plan.hpp>
+#include <glgemm/inspect.hpp>
 #include <glgemm/job.hpp>
 #include <numeric>
 #include <span>

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include <glgemm/experimental.hpp>
+
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
 #include "support/gemm_cases.hpp"
@@ -307,7 +309,7 @@ class Draw {
     PlanOptions& options = x_.options;
     options.kernel = x_.key.kernel;
     if (random_.below(3) == 0) {
-      Limits& limits = options.limits.emplace(limits_);
+      Limits& limits = options.experimental.edit().limits.emplace(limits_);
       limits.storage_offset_alignment = std::max<std::int64_t>(limits.storage_offset_alignment, 16);
       limits.storage_block_bytes = limits.storage_offset_alignment + random_.pick<std::int64_t>({400, 1000, 4000, 1 << 20});
       limits.loop_iterations = random_.pick<std::int64_t>({10, 300, 60000});
@@ -317,7 +319,7 @@ class Draw {
     }
     options.split_k = random_.below(4);
     if (way_.limits) {
-      options.limits = *way_.limits;
+      options.experimental.edit().limits = *way_.limits;
       options.workspace_bytes = PlanOptions{}.workspace_bytes;
     }
     x_.own_workspace = random_.below(3) == 0;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <glgemm/glgemm.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 #include <glgemm/verify.hpp>
 #include <limits>
 #include <optional>

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <glgemm/experimental.hpp>
+
 #include "kernels/kernels.hpp"
 #include "plan/piece.hpp"
 #include "plan/problem.hpp"
@@ -96,6 +98,9 @@ class Walk {
         return take_multiply(step, at);
       case Stage::reduce:
         return take_reduce(step, at);
+      case Stage::copy:
+      case Stage::depthwise:
+        require(false, "a step of a convolution");
     }
   }
 
@@ -131,8 +136,10 @@ class Walk {
     }
     require(product <= limits_.groups_product, "more workgroups altogether than the device allows");
     if (step.stage != Stage::multiply || kernels::product_family(plan_.kernel).packs_items()) return;
-    require(options_.slice_columns == 0 || step.groups[0] <= options_.slice_columns, "a slice with too many columns");
-    require(options_.slice_rows == 0 || step.groups[1] <= options_.slice_rows, "a slice with too many rows");
+    require(options_.experimental->slice_columns == 0 || step.groups[0] <= options_.experimental->slice_columns,
+            "a slice with too many columns");
+    require(options_.experimental->slice_rows == 0 || step.groups[1] <= options_.experimental->slice_rows,
+            "a slice with too many rows");
   }
 
   void check_windows(const Step& step, const Cursor& at) const {

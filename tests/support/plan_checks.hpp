@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 #include <string>
 
 namespace glgemm::test {

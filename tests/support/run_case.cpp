@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include <glgemm/experimental.hpp>
+
 #include "kernels/kernels.hpp"
 #include "stream/stream_plan.hpp"
 #include "support/context.hpp"
@@ -145,15 +147,16 @@ class DeviceCase {
 /// a long k, and a precision whose blocks of k are more than a band, are taken back.
 std::int64_t plan_workspace(Engine& engine, const Gemm& gemm, Case& x) {
   const auto take_back_limits = [&] {
-    x.options.limits.reset();
+    x.options.experimental.edit().limits.reset();
     x.options.workspace_bytes = PlanOptions{}.workspace_bytes;
   };
   for (;;) try {
-      if (x.options.limits && !x.in_bands() && size(engine.plan(Engine::problem(gemm), x.options)).dispatches > 50'000)
+      if (x.options.experimental->limits && !x.in_bands() &&
+          size(engine.plan(Engine::problem(gemm), x.options)).dispatches > 50'000)
         take_back_limits();
       return engine.workspace_bytes(gemm, x.options);
     } catch (const Unsupported&) {
-      if (x.options.limits) {
+      if (x.options.experimental->limits) {
         take_back_limits();
       } else if (x.in_bands() && x.promise != Precision::standard) {
         x.options.precision = x.promise = Precision::standard;
@@ -314,8 +317,8 @@ void stream(Engine& engine, const HostGemm& product, StreamOptions options, cons
       if (refusal.least.device > 0) options.device_memory_limit = refusal.least.device;
       if (refusal.least.both > 0) options.memory_limit = refusal.least.both;
     } catch (const Unsupported&) {  // the limits are too small for this kernel
-      if (!options.plan.limits) throw;
-      options.plan.limits.reset();
+      if (!options.plan.experimental->limits) throw;
+      options.plan.experimental.edit().limits.reset();
       raised = false;
     }
   }
@@ -329,7 +332,7 @@ Ran run_streamed(Engine& engine, const Gemm& gemm, Case& x, const Way& way, Byte
   try {
     ran.report.plan = plan();
   } catch (const Unsupported&) {  // the limits are too small for this kernel with so large a workspace
-    x.options.limits.reset();
+    x.options.experimental.edit().limits.reset();
     ran.report.plan = plan();
   }
   Random random(x.seed ^ 0x6d656d6f7279);
@@ -393,8 +396,8 @@ void count(const Case& x, const Ran& ran, std::int64_t workspace_bytes, Seen& se
 
 std::string description(const Case& x) {
   return fmt::format("{}, seed {}: {}x{}x{}, batch {}{}, {}{}{}: ", to_string(x.key), x.seed, x.m, x.n, x.k, x.batch,
-                     x.exact ? ", exact" : "", to_string(x.options.precision), x.options.limits ? ", small limits" : "",
-                     x.in_bands() ? ", in bands" : "");
+                     x.exact ? ", exact" : "", to_string(x.options.precision),
+                     x.options.experimental->limits ? ", small limits" : "", x.in_bands() ? ", in bands" : "");
 }
 
 /// What is wrong with the case on the device, without which case it is.

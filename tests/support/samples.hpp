@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 namespace glgemm::test {
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <glgemm/error.hpp>
+#include <glgemm/experimental.hpp>
 #include <glgemm/streaming.hpp>
 #include <optional>
 
@@ -73,7 +74,7 @@ struct StreamCase {
     else if (!one_in(4))
       plan.kernel = random.one_of(sampled_kernels());
     if (one_in(4)) plan.split_k = 1 + random.below(4);
-    if (one_in(8)) plan.transposed = random.coin();
+    if (one_in(8)) plan.experimental.edit().transposed = random.coin();
     if (one_in(6)) plan.precision = random.pick({Precision::extended, Precision::reproducible});
   }
 

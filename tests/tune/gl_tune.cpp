@@ -1,6 +1,7 @@
 // An engine goes by a tuning table, and says what it leaves out.
 #include <algorithm>
 
+#include <glgemm/experimental.hpp>
 #include <glgemm/headless.hpp>
 #include <glgemm/tuning.hpp>
 
@@ -49,7 +50,7 @@ TEST_CASE("tuning table - an engine takes its kernels, unless told otherwise") {
   Explanation why;
   engine.plan(problem, {}, &why);
   CHECK(why.chosen_by == Explanation::By::tuning);
-  CHECK(engine.plan(problem, {.untuned = true}).kernel != tuned);
+  CHECK(engine.plan(problem, {.experimental = ExperimentalPlanOptions{.untuned = true}}).kernel != tuned);
   CHECK(engine.plan(other).kernel != parse_kernel("naive:workgroup_x=1,workgroup_y=1"));
   Report report;
   const auto a = random_integer_matrix(40, 40, 9, 1), b = random_integer_matrix(40, 40, 9, 2);

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <glgemm/experimental.hpp>
 #include <glgemm/job.hpp>
 #include <glgemm/scope.hpp>
 #include <set>
@@ -106,7 +107,7 @@ EngineOptions allowing(bool self_check = false) {
   EngineOptions options = test::engine_options();
   options.vendor = Vendor::allowed;
   options.vendor_library = "vendor";
-  options.self_check = self_check;
+  options.experimental.edit().self_check = self_check;
   lines.clear();
   options.log = [](std::string_view line) { lines.emplace_back(line); };
   options.use_ready_programs = false;
@@ -166,8 +167,8 @@ TEST_CASE("vendor: an engine that does not ask for the library does not look for
                        "cublas is a vendor's library, and EngineOptions::vendor allows none", Unsupported);
   // Limits of the caller's make no library.
   PlanOptions wanted = by_cublas();
-  wanted.limits = engine.limits();
-  wanted.limits->vendor = VendorLibrary::ready;
+  wanted.experimental.edit().limits = engine.limits();
+  wanted.experimental.edit().limits->vendor = VendorLibrary::ready;
   CHECK_THROWS_AS(engine.gemm(product.gemm, wanted), Unsupported);
   engine.release();
   CHECK(its->calls("") == 0);

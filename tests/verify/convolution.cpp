@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <fmt/core.h>
-#include <glgemm/convolution_plan.hpp>
+#include <glgemm/inspect.hpp>
 #include <glgemm/verify.hpp>
 
 using namespace glgemm;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <CLI/CLI.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "arguments/options.hpp"
 

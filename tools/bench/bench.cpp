@@ -12,8 +12,8 @@
 
 #include <fmt/core.h>
 #include <glgemm/headless.hpp>
+#include <glgemm/inspect.hpp>
 #include <glgemm/job.hpp>
-#include <glgemm/plan.hpp>
 #include <glgemm/verify.hpp>
 #include <nlohmann/json.hpp>
 

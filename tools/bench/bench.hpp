@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <glgemm/engine.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 #include <glgemm/verify.hpp>
 
 #include "bench/roofline.hpp"

@@ -14,7 +14,7 @@
 #include <fmt/core.h>
 #include <glgemm/fence.hpp>
 #include <glgemm/headless.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 #include <glgemm/scope.hpp>
 #include <glgemm/verify.hpp>
 #include <nlohmann/json.hpp>

@@ -210,7 +210,7 @@ ConvolutionRow measure(Engine& engine, const NamedConvolution& named, const Benc
   row.product = product_of(convolution);
   row.groups = convolution.groups;
   row.workspace_bytes = plan.workspace_bytes;
-  row.copy_bytes = plan.border.size_bytes;
+  row.copy_bytes = plan.border().size_bytes;
   row.pieces = plan.pieces;
   row.depthwise = plan.depthwise;
   row.gflop = flops_of(convolution) / 1e9;
@@ -219,7 +219,7 @@ ConvolutionRow measure(Engine& engine, const NamedConvolution& named, const Benc
       static_cast<double>(input_elements(convolution) * element_bytes(convolution.input.type) +
                           output_elements(convolution) * element_bytes(convolution.output.type)) +
       stored_bytes({convolution.filters.type, convolution.filters.quantization}, outputs, filter_elements(convolution) / outputs);
-  if (!plan.products.empty()) row.kernel = to_string(plan.products.front().kernel);
+  if (!plan.products().empty()) row.kernel = to_string(plan.products().front().kernel);
   const double bytes =
       static_cast<double>(element_bytes(convolution.output.type)) *
       static_cast<double>(2 * input_elements(convolution) + 3 * filter_elements(convolution) + 3 * output_elements(convolution));

@@ -250,7 +250,7 @@ class TypedTrial final : public Trial {
       }
       return sections;
     };
-    const StreamPlan& plan = streamed.plan;
+    const StreamPlan& plan = *streamed.plan;
     Sections operands[] = {cut(product_.stored_a, product_.a, product_.op_a, plan.piece_m, plan.piece_k),
                            cut(product_.stored_b, product_.b, product_.op_b, plan.piece_k, plan.piece_n)};
     const std::int64_t c_rows =

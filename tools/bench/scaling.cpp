@@ -261,7 +261,7 @@ BenchResult run_streamed(const ScalingOptions& options, Engine& engine, std::ost
       over_slower.push_back(std::max(on_device.back(), transfers.back()) / streamed.back());
     }
     progress.clear();
-    const StreamPlan& plan = report.plan;
+    const StreamPlan& plan = *report.plan;
     const auto moved = static_cast<double>(report.bytes_to_device + report.bytes_from_device);
     const double over_bound = moved / std::max(1.0, plan.bound_bytes);
     const std::string piece = fmt::format("{}x{} x {}", plan.piece_m, plan.piece_n, plan.piece_k);

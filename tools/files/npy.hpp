@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <glgemm/inspect.hpp>
 #include <glgemm/matrix.hpp>
-#include <glgemm/plan.hpp>
 #include <glgemm/quantization.hpp>
 #include <glgemm/streaming.hpp>
 

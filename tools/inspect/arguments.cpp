@@ -12,6 +12,7 @@
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 #include <glgemm/engine.hpp>
+#include <glgemm/experimental.hpp>
 #include <glgemm/headless.hpp>
 #include <nlohmann/json.hpp>
 
@@ -191,7 +192,7 @@ Planned plan_of(const Arguments& arguments, const Problem& problem, const Device
   PlanOptions as_streamed = options;
   as_streamed.kernel = stream.window.kernel;
   as_streamed.split_k = stream.window.parts;
-  as_streamed.transposed = stream.window.transposed;
+  as_streamed.experimental.edit().transposed = stream.window.transposed;
   make_plan(window, device.limits, as_streamed, &why);
   return {window, options, stream.window, std::move(why), std::move(stream)};
 }
@@ -214,7 +215,9 @@ int inspect_convolution(Arguments& arguments) {
     set_formats(convolution, parse_formats(arguments.type));
     problems.push_back({to_string(convolution), Engine::problem(convolution)});
   }
-  PlanOptions options{.split_k = arguments.split_k, .runs = arguments.runs, .precision = parse_precision(arguments.precision)};
+  PlanOptions options{.split_k = arguments.split_k,
+                      .precision = parse_precision(arguments.precision),
+                      .experimental = ExperimentalPlanOptions{.runs = arguments.runs}};
   if (arguments.shown.requested != "auto") options.kernel = parse_kernel(arguments.shown.requested);
   if (arguments.compiled) {
     arguments.json.open();
@@ -226,7 +229,7 @@ int inspect_convolution(Arguments& arguments) {
   if (problems.size() > 1)
     throw std::invalid_argument(fmt::format("--convolution is given {} times; only --compiled takes several", problems.size()));
   const Device device = find_device(arguments);
-  options.tuning = device.tuning;
+  options.experimental.edit().tuning = device.tuning;
   const PlannedConvolution planned = plan_of(convolution, device, options);
   arguments.json.open();
   tell(
@@ -259,7 +262,9 @@ int inspect(Arguments& arguments) {
     return 0;
   }
   const std::vector<Problem> problems = problems_of(arguments);
-  PlanOptions options{.split_k = arguments.split_k, .runs = arguments.runs, .precision = parse_precision(arguments.precision)};
+  PlanOptions options{.split_k = arguments.split_k,
+                      .precision = parse_precision(arguments.precision),
+                      .experimental = ExperimentalPlanOptions{.runs = arguments.runs}};
   if (arguments.shown.requested != "auto") options.kernel = parse_kernel(arguments.shown.requested);
   if (arguments.compiled) {
     arguments.json.open();
@@ -273,7 +278,7 @@ int inspect(Arguments& arguments) {
   if (!arguments.image.empty()) require_svg(arguments.image, "--image");
   if (!arguments.roofline.empty()) throw std::invalid_argument("--roofline is for the products of a model");
   const Device device = find_device(arguments);
-  options.tuning = device.tuning;
+  options.experimental.edit().tuning = device.tuning;
   const Planned planned = plan_of(arguments, problems.front(), device, options);
   arguments.json.open();
   std::optional<OutputFile> image;

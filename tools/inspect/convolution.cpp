@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 #include <glgemm/engine.hpp>
+#include <glgemm/experimental.hpp>
 #include <nlohmann/json.hpp>
 
 #include "arguments/json.hpp"
@@ -64,9 +65,9 @@ std::string_view addressing_name(const Operand& operand) {
 }
 
 void print_product(const PlannedConvolution& planned, std::size_t number) {
-  const Plan& product = planned.plan.products[number];
+  const Plan& product = planned.plan.products()[number];
   const auto [m, n, k] = sizes_of(product);
-  const std::size_t count = planned.plan.products.size();
+  const std::size_t count = planned.plan.products().size();
   tell(count == 1 ? "product" : fmt::format("phase {}", number + 1),
        "{} (m x n x k){}: pixels x channels of output x elements "
        "under the filter",
@@ -86,7 +87,7 @@ void print_product(const PlannedConvolution& planned, std::size_t number) {
 }  // namespace
 
 std::int64_t PlannedConvolution::products() const {
-  return std::ssize(plan.products) * plan.problem.groups * plan.pieces;
+  return std::ssize(plan.products()) * plan.problem.groups * plan.pieces;
 }
 
 std::string sizes_text(const Three& values, const Convolution& convolution) {
@@ -104,11 +105,11 @@ ProductSizes sizes_of(const Plan& product) {
 PlannedConvolution plan_of(const Convolution& convolution, const Device& device, const PlanOptions& options) {
   PlannedConvolution result{
       to_string(convolution), convolution, make_plan(Engine::problem(convolution), device.limits, options), {}};
-  for (const Plan& product : result.plan.products) {
+  for (const Plan& product : result.plan.products()) {
     PlanOptions again = options;
     again.kernel = product.kernel;
     again.split_k = product.parts;
-    again.transposed = false;  // the plan's problem is as it runs
+    again.experimental.edit().transposed = false;  // the plan's problem is as it runs
     Explanation why;
     if (product.problem.m > 0 && product.problem.n > 0) make_plan(product.problem, device.limits, again, &why);
     result.expected_seconds.push_back(why.expected_seconds);
@@ -138,17 +139,18 @@ void print(const PlannedConvolution& planned, const Device& device) {
   else
     tell("runs", "{}, each of {} and {} of output", counted(plan.pieces, "piece"), counted(plan.piece_images, "image"),
          counted(plan.piece_rows, "row"));
-  if (plan.border.size_bytes > 0)
+  if (plan.border().size_bytes > 0)
     tell("copy", "{} elements of each image of a piece, its border included, from {} on, {} bytes",
-         sizes_text(plan.border.size, convolution), place_text(plan.border.first, convolution), grouped(plan.border.size_bytes));
+         sizes_text(plan.border().size, convolution), place_text(plan.border().first, convolution),
+         grouped(plan.border().size_bytes));
   else
     tell("copy", "none: the input is read as it lies");
   tell("workspace", "{} bytes", grouped(plan.workspace_bytes));
-  for (std::size_t i = 0; i < std::min(plan.products.size(), most_phases); ++i) print_product(planned, i);
-  if (plan.products.size() > most_phases)
-    tell("", "and {}", counted(std::ssize(plan.products) - static_cast<std::int64_t>(most_phases), "more phase"));
+  for (std::size_t i = 0; i < std::min(plan.products().size(), most_phases); ++i) print_product(planned, i);
+  if (plan.products().size() > most_phases)
+    tell("", "and {}", counted(std::ssize(plan.products()) - static_cast<std::int64_t>(most_phases), "more phase"));
   if (planned.products() > 1)
-    tell("in all", "{}: {}, {}, {}", counted(planned.products(), "product"), counted(std::ssize(plan.products), "phase"),
+    tell("in all", "{}: {}, {}, {}", counted(planned.products(), "product"), counted(std::ssize(plan.products()), "phase"),
          counted(problem.groups, "group"), counted(plan.pieces, "piece"));
 }
 
@@ -156,8 +158,8 @@ std::string json_of(const PlannedConvolution& planned, const Device& device) {
   const ConvolutionPlan& plan = planned.plan;
   const Shape product = product_of(planned.convolution);
   Json products = Json::array();
-  for (std::size_t i = 0; i < plan.products.size(); ++i) {
-    const Plan& each = plan.products[i];
+  for (std::size_t i = 0; i < plan.products().size(); ++i) {
+    const Plan& each = plan.products()[i];
     const auto [m, n, k] = sizes_of(each);
     const bool swapped = each.transposed;
     products.push_back({{"m", m},
@@ -171,22 +173,23 @@ std::string json_of(const PlannedConvolution& planned, const Device& device) {
                         {"workspace_bytes", each.workspace.size_bytes},
                         {"expected_seconds", planned.expected_seconds[i]}});
   }
-  return json_text(Json{{"device", device.name},
-                        {"class", to_string(device.limits.device_class)},
-                        {"convolution", planned.text},
-                        {"type", types_of(planned.convolution)},
-                        {"m", product.m},
-                        {"n", product.n},
-                        {"k", product.k},
-                        {"groups", plan.problem.groups},
-                        {"flops", flops_of(planned.convolution)},
-                        {"depthwise", plan.depthwise},
-                        {"pieces", plan.pieces},
-                        {"piece_images", plan.piece_images},
-                        {"piece_rows", plan.piece_rows},
-                        {"copy", {{"first", plan.border.first}, {"size", plan.border.size}, {"bytes", plan.border.size_bytes}}},
-                        {"workspace_bytes", plan.workspace_bytes},
-                        {"products", products}});
+  return json_text(
+      Json{{"device", device.name},
+           {"class", to_string(device.limits.device_class)},
+           {"convolution", planned.text},
+           {"type", types_of(planned.convolution)},
+           {"m", product.m},
+           {"n", product.n},
+           {"k", product.k},
+           {"groups", plan.problem.groups},
+           {"flops", flops_of(planned.convolution)},
+           {"depthwise", plan.depthwise},
+           {"pieces", plan.pieces},
+           {"piece_images", plan.piece_images},
+           {"piece_rows", plan.piece_rows},
+           {"copy", {{"first", plan.border().first}, {"size", plan.border().size}, {"bytes", plan.border().size_bytes}}},
+           {"workspace_bytes", plan.workspace_bytes},
+           {"products", products}});
 }
 
 }  // namespace glgemm::tools

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <glgemm/convolution_plan.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "inspect/inspect.hpp"
 

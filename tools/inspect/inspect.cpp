@@ -16,7 +16,8 @@
 
 #include <fmt/core.h>
 #include <glgemm/engine.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/experimental.hpp>
+#include <glgemm/inspect.hpp>
 #include <glgemm/streaming.hpp>
 #include <glgemm/tuning.hpp>
 #include <nlohmann/json.hpp>
@@ -71,7 +72,7 @@ std::vector<PassedOver> passed_over(const Planned& planned, const Device& device
 }
 
 std::string_view stage_key(Stage stage) {
-  constexpr std::array<std::string_view, stage_count> names{"pack_a", "pack_b", "multiply", "reduce"};
+  constexpr std::array<std::string_view, stage_count> names{"pack_a", "pack_b", "multiply", "reduce", "copy", "depthwise"};
   return names.at(static_cast<std::size_t>(stage));
 }
 
@@ -87,7 +88,8 @@ std::string chosen_by(const Planned& planned, const Device& device) {
   if (planned.stream && !planned.options.kernel) return "the planner, for a square piece that fits";
   if (planned.why.chosen_by == Explanation::By::caller) return "the caller";
   if (planned.why.chosen_by == Explanation::By::model)
-    return "the cost model, for " + decimal(planned.options.runs) + (planned.options.runs == 1 ? " run" : " runs");
+    return "the cost model, for " + decimal(planned.options.experimental->runs) +
+           (planned.options.experimental->runs == 1 ? " run" : " runs");
   const TunedChoice* const entry = tuned_entry(planned, device);
   if (!entry) return "the tuning table";
   const Problem& p = entry->problem;
@@ -175,7 +177,7 @@ void print(const StreamPlan& plan) {
 }  // namespace
 
 std::string_view stage_name(Stage stage) {
-  constexpr std::array<std::string_view, stage_count> names{"pack A", "pack B", "multiply", "add up"};
+  constexpr std::array<std::string_view, stage_count> names{"pack A", "pack B", "multiply", "add up", "copy", "convolve"};
   return names.at(static_cast<std::size_t>(stage));
 }
 

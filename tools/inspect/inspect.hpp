@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <glgemm/inspect.hpp>
 #include <glgemm/model_file.hpp>
-#include <glgemm/plan.hpp>
 #include <glgemm/streaming.hpp>
 #include <glgemm/tuning.hpp>
 

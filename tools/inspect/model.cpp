@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 #include <glgemm/error.hpp>
+#include <glgemm/experimental.hpp>
 #include <glgemm/model_file.hpp>
 #include <nlohmann/json.hpp>
 
@@ -83,7 +84,7 @@ ModelProducts products_of(const ModelFile& model, std::int64_t columns, const De
     try {
       Explanation why;
       PlanOptions options;
-      options.tuning = device.tuning;
+      options.experimental.edit().tuning = device.tuning;
       product->plan = make_plan(product->problem, device.limits, options, &why);
       product->expected_seconds = why.expected_seconds;
     } catch (const Unsupported& error) {

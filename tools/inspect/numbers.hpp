@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include <fmt/core.h>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 namespace glgemm::tools {
 

@@ -29,7 +29,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string_view role(Stage stage) {
-  constexpr std::array<std::string_view, stage_count> names{"pack", "pack", "product", "reduce"};
+  constexpr std::array<std::string_view, stage_count> names{"pack", "pack", "product", "reduce", "copy", "depthwise"};
   return names.at(static_cast<std::size_t>(stage));
 }
 

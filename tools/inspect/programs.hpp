@@ -9,10 +9,8 @@
 #include <string>
 #include <vector>
 
-#include <glgemm/convolution_plan.hpp>
 #include <glgemm/engine.hpp>
-#include <glgemm/plan.hpp>
-#include <glgemm/program_report.hpp>
+#include <glgemm/inspect.hpp>
 #include <nlohmann/json_fwd.hpp>
 
 namespace glgemm::tools {

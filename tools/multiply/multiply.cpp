@@ -17,9 +17,9 @@
 #include <fmt/core.h>
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
+#include <glgemm/inspect.hpp>
 #include <glgemm/job.hpp>
 #include <glgemm/matrix.hpp>
-#include <glgemm/plan.hpp>
 #include <glgemm/stopwatch.hpp>
 #include <glgemm/verify.hpp>
 

@@ -125,7 +125,7 @@ class Computer {
 };
 
 std::string stream_text(const StreamReport& report) {
-  const StreamPlan& plan = report.plan;
+  const StreamPlan& plan = *report.plan;
   std::string text = fmt::format(
       "{} {} of at most {}x{}, k in {} {}; {} moved (all pieces: {}, {:.2f} of the bound of {}); {} of the time in transfers, {} "
       "computing",
@@ -146,7 +146,7 @@ std::string checksum_text(const StreamReport& report, const std::string& line_br
   if (found.columns + found.passed_over == 0) return "";
   std::string text = fmt::format("{}checksums: {} sums of columns compared", line_break, found.columns);
   if (found.passed_over > 0) text += fmt::format(", {} not finite or near overflow and passed over", found.passed_over);
-  if (is_integer(sum_type(report.plan.problem)))
+  if (is_integer(sum_type(report.plan->problem)))
     text += ", which see any error";
   else
     text +=
@@ -187,7 +187,7 @@ class OneDevice : public Computer {
     glgemm::multiply(*engine_, product, own, &report_);
   }
   std::string text() const override {
-    return fmt::format("{} on {}: {} with transfers\n{}{}", to_string(report_.plan.window.kernel), engine_->device().renderer,
+    return fmt::format("{} on {}: {} with transfers\n{}{}", report_.kernel, engine_->device().renderer,
                        time_text(report_.total_time), stream_text(report_), checksum_text(report_, "\n"));
   }
 
@@ -233,7 +233,7 @@ class SeveralDevices : public Computer {
       const StreamReport& stream = one.stream;
       lines += "\n  " + one.name + ": ";
       lines += stream.pieces == 0 ? "no piece"
-                                  : fmt::format("{}, {}, {} waiting{}", to_string(stream.plan.window.kernel), stream_text(stream),
+                                  : fmt::format("{}, {}, {} waiting{}", stream.kernel, stream_text(stream),
                                                 percent(one.waiting_time, stream.total_time), checksum_text(stream, "\n    "));
       if (!one.failure.empty()) lines += "; given up: " + one.failure;
     }

@@ -20,8 +20,7 @@
 #include <optional>
 #include <string>
 
-#include <glgemm/convolution_plan.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 namespace glgemm::tools {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <glgemm/convolution.hpp>
-#include <glgemm/convolution_plan.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "product/product.hpp"
 #include "product/shapes.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "files/formats.hpp"
 #include "files/npy.hpp"

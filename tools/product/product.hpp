@@ -17,7 +17,7 @@
 #include <fmt/core.h>
 #include <glgemm/device_matrix.hpp>
 #include <glgemm/engine.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 #include <glgemm/streaming.hpp>
 #include <glgemm/verify.hpp>
 

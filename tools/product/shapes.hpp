@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 
 namespace glgemm::tools {
 

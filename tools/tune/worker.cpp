@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 #include <glgemm/device_matrix.hpp>
 #include <glgemm/error.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 #include <nlohmann/json.hpp>
 
 #include "system/files.hpp"

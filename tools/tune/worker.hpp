@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <glgemm/engine.hpp>
-#include <glgemm/plan.hpp>
+#include <glgemm/inspect.hpp>
 #include <nlohmann/json_fwd.hpp>
 
 #include "product/shapes.hpp"

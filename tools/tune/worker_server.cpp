@@ -13,8 +13,9 @@
 
 #include <fmt/core.h>
 #include <glgemm/error.hpp>
+#include <glgemm/experimental.hpp>
 #include <glgemm/headless.hpp>
-#include <glgemm/program_report.hpp>
+#include <glgemm/inspect.hpp>
 #include <glgemm/verify.hpp>
 #include <nlohmann/json.hpp>
 
@@ -47,14 +48,18 @@ Injected injected() {
 }
 
 PlanOptions options_for(const Candidate& candidate) {
-  return {.kernel = parse_kernel(candidate.kernel), .split_k = candidate.split_k, .untuned = true};
+  return {.kernel = parse_kernel(candidate.kernel),
+          .split_k = candidate.split_k,
+          .experimental = ExperimentalPlanOptions{.untuned = true}};
 }
 
 /// The numbers of parts of k worth a try, besides the planner's own: powers of two, while there are few workgroups and long
 /// parts. Just 0 where the kernel does not split.
 std::vector<std::int64_t> splits(const Problem& problem, const Kernel& kernel, const Limits& limits) {
   const auto parts = [&](std::int64_t split) {
-    return make_plan(problem, limits, {.kernel = kernel, .split_k = split, .untuned = true}).parts;
+    return make_plan(problem, limits,
+                     {.kernel = kernel, .split_k = split, .experimental = ExperimentalPlanOptions{.untuned = true}})
+        .parts;
   };
   constexpr std::int64_t shortest = 128, most = 256;
   const std::int64_t enough_groups = limits.cpu ? 64 : 4096;
@@ -294,8 +299,8 @@ void serve_tuner(const std::string& device) {
     EngineOptions options;
     options.program_cache = "";  // hundreds of programs that nobody wants again
     options.tuning = "";
-    options.self_check = false;  // check() sees more, and says what
-    options.rewrite_source = [&](const ProgramKey& key, std::string source) {
+    options.experimental.edit().self_check = false;  // check() sees more, and says what
+    options.experimental.edit().rewrite_source = [&](const ProgramKey& key, std::string source) {
       constexpr std::string_view store = "void store_c(int index, ACC value) {";
       if (defects.count({"wrong", to_string(key.kernel)}))
         source.insert(source.find(store) + store.size(), " if (index == 1) value += ACC(1);");

@@ -122,17 +122,11 @@ class DigitCanvas {
   std::tuple<std::string, std::array<double, 10>, int, int> drawn_;  ///< what the texture holds
 };
 
-EngineOptions released_at_end() {
-  EngineOptions options;
-  options.release_on_destruction = true;
-  return options;
-}
-
 /// The digit, its network, and the answer.
 class DigitViewer {
  public:
   DigitViewer(const ModelFile& weights, std::chrono::nanoseconds budget)
-      : engine_(glfwGetProcAddress, released_at_end()), network_(engine_, weights), budget_(budget) {}
+      : engine_(glfwGetProcAddress), network_(engine_, weights), budget_(budget) {}
 
   const Digit& digit() const { return digit_; }
   const Digit& example(int digit) const { return network_.example(digit); }

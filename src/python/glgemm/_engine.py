@@ -53,7 +53,6 @@ class Engine(OfThisProcess):
     log             called with lines for developers as long as this object lives; it cannot use the engine, which is at work
     program_cache   the folder that keeps compiled programs; '' keeps none
     tuning          a table that `glgemm tune` wrote; '' takes none but the built-in one
-    self_check      whether each program computes a small product, which is checked, before its first use
     max_dispatch    seconds: the longest time that one dispatch is planned to take
     vendor          whether products may run by NVIDIA's cuBLAS, which has matrix cores; or the path of libcublas or of its folder
     """
@@ -68,11 +67,10 @@ class Engine(OfThisProcess):
         log: Callable[[str], object] | None = None,
         program_cache: str | os.PathLike[str] | None = None,
         tuning: str | os.PathLike[str] | None = None,
-        self_check: bool = True,
         max_dispatch: float = 0.1,
         vendor: bool | str | os.PathLike[str] = False,
     ) -> None:
-        options = _core.EngineOptions(self._keep(log), program_cache, tuning, self_check, max_dispatch, vendor)
+        options = _core.EngineOptions(self._keep(log), program_cache, tuning, max_dispatch, vendor)
         self._take(_core.Service.headless(str(device), options))
 
     @classmethod
@@ -83,7 +81,6 @@ class Engine(OfThisProcess):
         log: Callable[[str], object] | None = None,
         program_cache: str | os.PathLike[str] | None = None,
         tuning: str | os.PathLike[str] | None = None,
-        self_check: bool = True,
         max_dispatch: float = 0.1,
         vendor: bool | str | os.PathLike[str] = False,
     ) -> Engine:
@@ -98,7 +95,7 @@ class Engine(OfThisProcess):
             is_number = isinstance(get_proc_address, int)
             address = get_proc_address if is_number else ctypes.cast(get_proc_address, ctypes.c_void_p).value or 0
         engine = cls.__new__(cls)
-        options = _core.EngineOptions(engine._keep(log), program_cache, tuning, self_check, max_dispatch, vendor)
+        options = _core.EngineOptions(engine._keep(log), program_cache, tuning, max_dispatch, vendor)
         engine._take(_core.Service.current(address, options))
         return engine
 

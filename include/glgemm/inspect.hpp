@@ -1,0 +1,485 @@
+// What runs and why, as values: programs, plans, their steps, and what a compiler made of them.
+//
+// Code may read all of it, to show it or to test it. Nothing here is promised: it changes with the planner, in any version (see
+// docs/versions.md). An application that multiplies needs none of it.
+//
+// A plan is a pure function of a Problem, Limits and PlanOptions: no OpenGL, no global state, usable without a GPU. Everything
+// here may be called from any thread.
+//
+// The words for the parts of a product, from the largest to the smallest:
+//
+//   band    Some of the lines of a matrix that is too large for one buffer: each band lies in a buffer of its own.
+//   piece   What a plan does at a time: piece_m x piece_n elements of C for piece_batch items, and piece_k steps of k.
+//           Its operands are within the limits of buffer bindings and of the workspace. How a product is cut into pieces
+//           decides its bits.
+//           In a streamed product (streaming.hpp), a piece of C that stays on the device while all of k is added up.
+//   window  The part of an operand's buffer that a piece binds. In a streamed product, the steps of k for which parts of A and B
+//           are on the device at the same time: a plan of its own computes each window of k.
+//   part    Where k is cut inside a piece: the parts are summed apart, side by side, and a reduction adds them up.
+//   strip   In a streamed product: the part of A, B or C that one transfer brings to the device.
+//   panel   A few rows of A (or columns of B), stored k by k in the workspace: what the fastest kernels read. A pack step writes
+//           panels. (Where a stream or several devices share C: a group of its rows or columns.)
+//   stage   What a step does: pack A, pack B, multiply, or add up parts of k; in a convolution also copy or convolve. A piece
+//   runs its
+//           stages one after the other.
+//   step    One dispatch: one stage of one piece, or a slice of it.
+//   slice   The part of a stage's grid of workgroups that one step covers. Steps may be cut as small as a time limit asks for:
+//           that changes no bit of C.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <glgemm/convolution.hpp>
+#include <glgemm/export.hpp>
+#include <glgemm/kernel.hpp>
+#include <glgemm/limits.hpp>
+#include <glgemm/plan_options.hpp>
+#include <glgemm/problem.hpp>
+
+namespace glgemm {
+
+// ---- Kernels
+
+/// Whether a kernel reads an operand by vectors of 16 bytes, and from where: `none` reads element by element, `storage` reads
+/// vectors from a storage buffer, `image` reads them as an image. On CPU drivers an image is several times as fast.
+enum class VectorReads { none, storage, image };
+
+/// Whether it is one of library_kernels().
+GLGEMM_EXPORT bool is_library(const Kernel& kernel) noexcept;
+/// The tuner's space: every kernel that can run this problem under these limits and may be the fastest, each family with the
+/// parameters that make sense on such a device (a CPU's vectors have 8 lanes, so its workgroups do).
+GLGEMM_EXPORT std::vector<Kernel> kernel_space(const Problem& problem, const Limits& limits);
+/// Why this kernel cannot run this problem under these limits, as a sentence with the numbers; empty if it can.
+GLGEMM_EXPORT std::string why_not(const Problem& problem, const Kernel& kernel, const Limits& limits);
+/// The size of a workgroup of the kernel in invocations: x, y, z.
+GLGEMM_EXPORT std::array<int, 3> workgroup(const Kernel& kernel);
+/// From where the kernel reads panels of A and B (gemv: of B). A pack step writes them before: aligned, padded with zeros, of the
+/// accumulator's type, k by k. `none`: the kernel reads the operands as they lie.
+GLGEMM_EXPORT VectorReads panels(const Kernel& kernel);
+/// The block of C that one workgroup computes.
+struct Block {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+};
+GLGEMM_EXPORT Block block_of(const Kernel& kernel);
+/// Bytes of shared memory that one workgroup needs.
+GLGEMM_EXPORT std::int64_t shared_bytes(const Kernel& kernel, Type type);
+
+/// How often the elements of A and of B are read, on average for each element (all elements of one operand are alike but for
+/// the edges of C).
+struct Traffic {
+  double buffer_reads_of_a = 0;  ///< reads of an element of A from its storage buffer
+  double buffer_reads_of_b = 0;
+  double shared_reads_of_a = 0;  ///< reads of an element of A from a workgroup's shared memory
+  double shared_reads_of_b = 0;
+  double bytes = 0;           ///< bytes read from A's and B's buffers and written to C's, altogether
+  double flops_per_byte = 0;  ///< 2 m n k / bytes (8 m n k for complex types): arithmetic for each byte of buffer traffic
+};
+GLGEMM_EXPORT Traffic traffic(const Problem& problem, const Kernel& kernel);
+
+// ---- Programs
+
+/// What a program is compiled for. Two programs are the same exactly when their keys are equal field by field.
+struct ProgramKey {
+  Kernel kernel;
+  /// What the program reads: of a packed operand, its panels. `pack` reads the operand that is packed as A and B.
+  ElementFormat a{}, b{};
+  Type c_type = Type::f32;
+  bool epilogue = false;  ///< a residual, a bias or an activation may apply
+  bool items = false;     ///< the items of the batch have offsets and scalars of their own, in a buffer
+  bool parts = false;     ///< sums over parts of k go to the workspace, for a reduction
+  /// How the program reads an operand that is not packed: of gemv A, of blocked A and B.
+  VectorReads vector_reads = VectorReads::none;
+  /// Tables say where the elements of an operand lie. `pack` reads the operand that is packed as A.
+  bool indexed_a = false, indexed_b = false, indexed_c = false;
+  /// Of a family that is compiled for how A and B lie (blocked without panels): whether their neighbours in memory are neighbours
+  /// along k. Of gemv with a quantised A: whether besides B's columns begin and end at multiples of 16 bytes.
+  bool a_along_k = false;
+  bool b_along_k = false;
+  /// Halves and 8-bit floats are decoded by integers, for a driver that cannot unpack them.
+  bool halves_by_integers = false;
+  /// For a device with fewer storage buffers than gemm.glsl has numbers: those that the program has are numbered 0, 1, 2, ...; in
+  /// an epilogue these two say whether it has one for the residual, and one for the bias.
+  bool few_buffers = false;
+  bool residual = false;
+  bool bias = false;
+  /// Precision::fast stands here for a vendor's library alone. With Precision::extended sums are doubles if `doubles`, else two
+  /// floats each.
+  Precision precision = Precision::standard;
+  bool doubles = false;
+  /// Of programs that are not standard: no compiler can fuse or reorder their operations, even one that does so to `precise`
+  /// numbers.
+  bool sealed = false;
+  friend auto operator<=>(const ProgramKey&, const ProgramKey&) = default;
+};
+
+/// The program's complete source, as a driver with that language gets it.
+GLGEMM_EXPORT std::string source(const ProgramKey& key, ShadingLanguage language = ShadingLanguage::glsl_430);
+/// "tiled:tile=32 f16->f32 epilogue items": for people, and for labels in debuggers.
+GLGEMM_EXPORT std::string to_string(const ProgramKey& key);
+
+/// A program that gave a wrong result, see ExperimentalEngineOptions::self_check, or that the driver refused.
+struct StruckOff {
+  ProgramKey program{};
+  std::string reason{};  ///< of a refused one with the first line of the driver's log
+  bool refused = false;  ///< the driver did not compile or link it
+  /// What follows its name in a message.
+  const char* fault() const { return refused ? "is refused by the driver" : "failed its self-check"; }
+  friend bool operator==(const StruckOff&, const StruckOff&) = default;
+};
+
+// ---- Plans
+
+/// A part of a buffer in bytes. Of an operand: what one step binds, counted from the operand's first element. Binding offsets
+/// must be aligned: the executor rounds down and tells the shader the rest, for which a plan leaves room.
+struct Window {
+  std::int64_t offset_bytes = 0;
+  std::int64_t size_bytes = 0;
+  friend bool operator==(const Window&, const Window&) = default;
+};
+
+/// What a step of a plan does: bring A, or B, into panels; multiply; add up the parts of k. In the plan of a convolution also:
+/// copy the input with a border; convolve each channel by itself.
+enum class Stage { pack_a, pack_b, multiply, reduce, copy, depthwise };
+constexpr std::size_t stage_count = 6;
+
+/// The parts of a plan's workspace. Those that a plan does not need have no bytes.
+struct WorkspaceLayout {
+  Window panels_a;
+  Window panels_b;
+  /// Sums over parts of k; or over earlier windows of k where C's own type would round them.
+  Window sums;
+  /// Of all parts together.
+  std::int64_t size_bytes = 0;
+  friend bool operator==(const WorkspaceLayout&, const WorkspaceLayout&) = default;
+};
+
+/// How large a dispatch may be, in workgroups.
+struct LargestDispatch {
+  /// Columns and rows of a multiply step: what ExperimentalPlanOptions asks for, as far as the device allows.
+  std::int64_t columns = 0;
+  std::int64_t rows = 0;
+  /// What the device allows: along x, y and z, and altogether.
+  std::array<std::int64_t, 3> groups{};
+  std::int64_t groups_product = 0;
+  friend bool operator==(const LargestDispatch&, const LargestDispatch&) = default;
+};
+
+/// What shall run, completely decided: a kernel, and the sizes of the pieces into which loops over m, n and k cut the product.
+/// Small however large the product is; `next_slice` enumerates its steps. Equal plans give equal bits on one device.
+struct Plan {
+  /// As it runs: the transposed one if `transposed`.
+  Problem problem;
+  /// C^T = op(B)^T op(A)^T is run in place of C = op(A) op(B): A and B have changed places, and rows are columns.
+  bool transposed = false;
+  Kernel kernel;
+  /// The sizes of a piece: what one set of buffer windows and one window of k covers. m, n and k themselves if nothing is cut.
+  std::int64_t piece_m = 0;
+  std::int64_t piece_n = 0;
+  std::int64_t piece_k = 0;
+  std::int64_t piece_batch = 0;
+  /// The items' offsets and scalars come from a buffer. Items that are given one by one and lie too far apart for a window are
+  /// pieces of their own instead, and the engine sets the offsets and scalars of each.
+  bool items_in_buffer = false;
+  /// See ProgramKey.
+  VectorReads vector_reads = VectorReads::none;
+  bool halves_by_integers = false;
+  bool few_buffers = false;
+  Precision precision = Precision::standard;
+  bool doubles = false;
+  bool sealed = false;
+  /// The parts of a piece's k that are summed apart, and the length of each.
+  std::int64_t parts = 1;
+  std::int64_t part_k = 0;
+  WorkspaceLayout workspace;
+  LargestDispatch largest_dispatch;
+
+  bool packs(Role role) const noexcept { return (role == Role::a ? workspace.panels_a : workspace.panels_b).size_bytes > 0; }
+  /// Whether sums go to the workspace, for a reduction: where k is cut into parts, for each precision but the standard, and where
+  /// a program that finishes C itself would have more storage buffers than a device with few of them allows.
+  GLGEMM_EXPORT bool reduces() const noexcept;
+  /// The program of a stage.
+  GLGEMM_EXPORT ProgramKey program(Stage stage = Stage::multiply) const;
+  /// The stages that it has, in their order.
+  GLGEMM_EXPORT std::vector<Stage> stages() const;
+  friend bool operator==(const Plan&, const Plan&) = default;
+};
+
+/// Why a plan is what it is, for people. Nothing in it changes what runs.
+struct Explanation {
+  struct PassedOver {
+    Kernel kernel;
+    std::string reason;
+  };
+  /// Who chose the kernel: the caller, an entry of the tuning table, or the cost model.
+  enum class By { caller, tuning, model };
+
+  By chosen_by = By::model;
+  /// Seconds that the cost model expects a run to take.
+  double expected_seconds = 0;
+  /// Why the precision that was asked for is not the plan's; empty if it is.
+  std::string precision{};
+  /// The kernels that were not taken, and why not: those that the model takes for slower, the runner-up first; then those that
+  /// cannot run the problem.
+  std::vector<PassedOver> passed_over{};
+};
+
+/// Chooses a kernel and cuts the product so that every piece is within the limits. Where `why` is given, it gets the reasons.
+/// @throws std::invalid_argument  as `validate`; or a limit is none that a device can have (no workgroups, say), or `options`
+///                                has a forced kernel that is malformed (a tile of 7, say), or a negative split
+/// @throws Unsupported            no kernel can run it, or the forced one cannot, the driver lacks the type or the precision, or
+///                                the workspace is too small for any piece; the message says why
+GLGEMM_EXPORT Plan make_plan(const Problem& problem, const Limits& limits, const PlanOptions& options = {},
+                             Explanation* why = nullptr);
+
+/// C^T = op(B)^T op(A)^T in place of C = op(A) op(B).
+GLGEMM_EXPORT Problem transposed(const Problem& problem);
+
+/// One dispatch: a grid of workgroups from row y0 and column x0 on (both in elements of the piece of C), for the layers from z0
+/// on. A layer is an item of the piece; where k is cut into parts, a part of an item, part after part. A pack step's grid is over
+/// rows (x) and k (y) of its operand, a reduction's over the elements of C (x). A copy's is over vectors of 16 bytes (x), lines
+/// (y) and planes; a depthwise convolution's over channels and runs of a row (x), strips of rows (y) and images.
+struct Step {
+  Stage stage = Stage::multiply;
+  std::array<std::int64_t, 3> groups{};
+  std::int64_t x0 = 0;
+  std::int64_t y0 = 0;
+  std::int64_t z0 = 0;
+  /// The sizes of the piece that this step works on, and how many layers this step has.
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  std::int64_t items = 0;
+  /// The items of the piece.
+  std::int64_t piece_items = 0;
+  /// The first item of the piece, counted in the whole batch. Windows include its offset where items are strided.
+  std::int64_t first_item = 0;
+  /// Where the piece begins.
+  std::int64_t m0 = 0, n0 = 0, k0 = 0;
+  Window a, b, c, d, bias;
+  /// k of the piece as panels have it, padded to whole steps of the kernel; k itself without panels.
+  std::int64_t padded_k = 0;
+  /// The first window of k: beta C and D come in. Later ones add to what is there.
+  bool first_k = true;
+  /// The last window of k: the bias and the activation apply.
+  bool last_k = true;
+  /// A GL_SHADER_STORAGE_BARRIER_BIT barrier comes before this step.
+  bool barrier_before = false;
+  /// Multiply-adds of whole workgroups. In a step that packs or reduces, each element counts as one.
+  double work = 0;
+  friend bool operator==(const Step&, const Step&) = default;
+};
+
+/// Where an enumeration stands: the piece, and the workgroup inside its grid. A new one stands at the beginning.
+struct Cursor {
+  std::int64_t batch0 = 0;  ///< first item of the piece
+  std::int64_t m0 = 0;      ///< first row of the piece of C
+  std::int64_t n0 = 0;      ///< first column of the piece of C
+  std::int64_t k0 = 0;
+  int stage = 0;          ///< of the piece: a Stage
+  std::int64_t item = 0;  ///< layer of the piece
+  std::int64_t group_x = 0;
+  std::int64_t group_y = 0;
+  friend bool operator==(const Cursor&, const Cursor&) = default;
+};
+
+/// The next step of the plan, of about `work` multiply-adds (at least one workgroup, at most the largest dispatch), and moves the
+/// cursor past it; none at the end. How large the steps are never changes a bit of the result.
+GLGEMM_EXPORT std::optional<Step> next_slice(const Plan& plan, Cursor& cursor,
+                                             double work = std::numeric_limits<double>::infinity());
+
+/// How many dispatches the plan has when each is as large as it may be (2^63 - 1 if there are more), and the work of all steps of
+/// each stage, whatever their size.
+struct PlanSize {
+  std::int64_t dispatches = 0;
+  std::int64_t pieces = 0;
+  std::array<double, stage_count> work{};
+};
+GLGEMM_EXPORT PlanSize size(const Plan& plan);
+
+// ---- Convolutions
+
+/// A convolution as far as planning is concerned: sizes, types and layouts, without buffers. Its images have three dimensions:
+/// those that a Convolution lacks come first, with one element.
+struct ConvolutionProblem {
+  using Three = std::array<std::int64_t, 3>;
+  static constexpr Three ones{1, 1, 1};
+
+  std::int64_t batch = 1;
+  std::int64_t input_channels = 1, output_channels = 1;
+  std::int64_t groups = 1;
+  Three input = ones, output = ones, filter = ones;
+  Three stride = ones, dilation = ones;
+  Three before{};  ///< the padding before the first elements
+  TensorLayout input_layout = TensorLayout::nhwc, output_layout = TensorLayout::nhwc;
+  FilterLayout filter_layout = FilterLayout::ohwi;
+  Type input_type = Type::f32, output_type = Type::f32;
+  ElementFormat filters{};
+  bool transposed = false;
+  /// Whether each begins at a multiple of 16 bytes in its buffer.
+  bool input_aligned = true, filters_aligned = true, output_aligned = true;
+  bool bias = false, residual = false;
+  ActivationKind activation = ActivationKind::none;
+  bool multiplies = true;  ///< alpha is not 0. Where it is, neither the input nor the filters are read.
+  friend bool operator==(const ConvolutionProblem&, const ConvolutionProblem&) = default;
+};
+
+/// A part of the input's images in the workspace, with zeros around it where it reaches beyond them. Lengths are in elements.
+struct BorderedCopy {
+  using Three = ConvolutionProblem::Three;
+  Three first{};  ///< the image's element that lies first; negative in the border
+  Three size{};   ///< 0 where nothing is copied
+  /// From an element to the next one along each dimension, from channel to channel, and from image to image.
+  Three step{};
+  std::int64_t channel = 0, image = 0;
+  std::int64_t size_bytes = 0;
+  friend bool operator==(const BorderedCopy&, const BorderedCopy&) = default;
+};
+
+/// How a convolution runs. It is cut into pieces of whole images, or of rows of one image. The steps of a piece are: the copy of
+/// the part of the input that it reads, where a border is needed; then the product of each group of channels, or, transposed with
+/// a stride, one product for each phase of each group. A phase is the outputs that share their filter's elements. A depthwise
+/// convolution (as many groups as input channels) is no product: it is the steps of a program of its own, which needs no copy.
+struct ConvolutionPlan {
+  /// What pieces of one size have in common. The last pieces along the images and the rows may be smaller than the others.
+  struct Shape {
+    std::int64_t images = 0, rows = 0;
+    BorderedCopy border;         ///< of the first such piece, if the piece has its first row at row 0
+    std::vector<Plan> products;  ///< of a group
+    friend bool operator==(const Shape&, const Shape&) = default;
+  };
+
+  ConvolutionProblem problem;
+  bool depthwise = false;
+  /// The images of a piece, and their output's rows: elements along `axis`, the first dimension along which the output is longer
+  /// than 1. A depthwise convolution is cut into images alone.
+  std::int64_t piece_images = 1, piece_rows = 1;
+  std::size_t axis = 0;
+  std::int64_t pieces = 0;    ///< none where the output has no elements, nor of a depthwise convolution
+  std::vector<Shape> shapes;  ///< of the pieces, the largest first
+  /// The program that copies, where something is copied, or that runs a depthwise convolution.
+  std::optional<ProgramKey> program;
+  /// Of that program: what a dispatch may have, and the most bytes of input that one may read.
+  LargestDispatch largest_dispatch;
+  std::int64_t window_bytes = 0;
+  std::int64_t strip_rows = 1;  ///< of output, that an invocation of a depthwise convolution computes
+  /// In the workspace come first what products need, then the copy.
+  std::int64_t border_offset_bytes = 0;
+  std::int64_t workspace_bytes = 0;
+
+  /// The copy of the largest piece, and the products of a group of it. Empty where it has none.
+  GLGEMM_EXPORT const BorderedCopy& border() const noexcept;
+  GLGEMM_EXPORT const std::vector<Plan>& products() const noexcept;
+  friend bool operator==(const ConvolutionPlan&, const ConvolutionPlan&) = default;
+};
+
+/// Where a step of a convolution belongs: the piece, by its first image and its first row of output, the group of channels, and
+/// the product of the group.
+struct ConvolutionPlace {
+  std::int64_t image = 0, row = 0, group = 0;
+  std::size_t shape = 0, product = 0;
+  friend bool operator==(const ConvolutionPlace&, const ConvolutionPlace&) = default;
+};
+
+/// A step of the copy of a piece, of a product, or of the program of a depthwise convolution: Step::stage says which.
+struct ConvolutionStep {
+  ConvolutionPlace place;
+  Step step;
+};
+
+/// Where an enumeration stands. A new one stands at the beginning.
+struct ConvolutionCursor {
+  ConvolutionPlace place;
+  bool copied = false;  ///< the copy of this piece is done
+  Cursor at;            ///< in the copy, the product or the depthwise program
+};
+
+/// The next step, as next_slice() of a product.
+GLGEMM_EXPORT std::optional<ConvolutionStep> next_slice(const ConvolutionPlan& plan, ConvolutionCursor& cursor,
+                                                        double work = std::numeric_limits<double>::infinity());
+
+/// Throws what is wrong with a convolution's sizes and types, or returns. Any thread.
+/// @throws std::invalid_argument  with the numbers
+/// @throws Unsupported            an activation of integers or complex numbers
+GLGEMM_EXPORT void validate(const ConvolutionProblem& problem);
+
+/// Decides how a convolution runs. The copy and the products share `options.workspace_bytes`.
+/// @throws std::invalid_argument  as validate() and make_plan() of a product
+/// @throws Unsupported            the workspace has no room for the copy of a row, a binding none for the tables' reach, a
+///                                transposed one has more than 4096 phases; or as make_plan() of a product
+GLGEMM_EXPORT ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& limits, const PlanOptions& options = {});
+
+// ---- Streamed products
+
+/// How a product is streamed, completely decided. C is cut into pieces of piece_m x piece_n. A piece stays on the device while k
+/// is walked in windows of piece_k, for which parts of A and B are brought there. Equal plans give equal bits on one device.
+struct StreamPlan {
+  Problem problem;
+  std::int64_t piece_m = 0;
+  std::int64_t piece_n = 0;
+  std::int64_t piece_k = 0;
+  /// The pieces go down the columns of C, so that a part of B that is on the device with all of k stays there. Else they go along
+  /// the rows, and a part of A stays.
+  bool by_columns = false;
+  /// How a window of k of a whole piece runs. Pieces at the edges take the same kernel.
+  Plan window;
+  /// The bytes of a strip, in which parts of A, B and C are brought to the device, and how many strips there are: enough for a
+  /// window, so that the host fills the next one while the device works (two, within a memory_limit); one where the device is the
+  /// CPU, which has to fill it.
+  std::int64_t strip_bytes = 0;
+  int strips = 1;
+  /// The bytes of all buffers on the device, and of those on the host. A driver that computes on the CPU has all on the device.
+  std::int64_t device_bytes = 0;
+  std::int64_t host_bytes = 0;
+  /// Bytes that are brought to the device and from it.
+  double moved_bytes = 0;
+  /// No cut into pieces moves fewer bytes within the limit on the device, S bytes. Let A, B and C be the matrices' bytes and s
+  /// those of a sum: C, and of A and B the least of 2 sqrt(A B m n s / S), A + B (A + m s) / S and B + A (B + n s) / S, or A + B
+  /// where that is more.
+  double bound_bytes = 0;
+
+  GLGEMM_EXPORT std::int64_t pieces() const noexcept;
+  GLGEMM_EXPORT std::int64_t windows() const noexcept;  ///< of k, for each piece
+};
+
+// ---- What a driver's compiler tells
+
+/// What a driver's compiler tells of a program, in the same units for every maker. What a driver does not tell is absent.
+struct ProgramStatistics {
+  std::optional<std::int64_t> registers;  ///< of 32 bits, for each invocation
+  /// Registers written to memory for lack of room, and read back. AMD's driver counts registers; those of Intel, NVIDIA, Apple
+  /// and Adreno count instructions, with those for arrays that are indexed at run time.
+  std::optional<std::int64_t> spills, fills;
+  std::optional<std::int64_t> local_bytes;     ///< memory of each invocation's own: spills, and arrays indexed at run time
+  std::optional<std::int64_t> shared_bytes;    ///< of each workgroup, as the device allocates it
+  std::optional<std::int64_t> instructions;    ///< of the whole program
+  std::optional<std::int64_t> subgroup_width;  ///< invocations that run in lockstep
+  /// Subgroups that one unit holds at a time as far as registers allow: for each SIMD on AMD, each multiprocessor on NVIDIA, each
+  /// core on Apple, each shader processor on Adreno.
+  std::optional<std::int64_t> occupancy;
+  std::optional<std::int64_t> cycles;  ///< by the compiler's own static model; to compare programs on one device alone
+  friend bool operator==(const ProgramStatistics&, const ProgramStatistics&) = default;
+};
+
+/// Whether the driver tells of spills or fills. False where it does not tell.
+GLGEMM_EXPORT bool spills(const ProgramStatistics& statistics) noexcept;
+/// "registers 120, spills 4, fills 8": what is known; empty if nothing is.
+GLGEMM_EXPORT std::string to_string(const ProgramStatistics& statistics);
+
+/// A program of a plan.
+struct ProgramReport {
+  ProgramKey program;
+  Stage stage = Stage::multiply;
+  ProgramStatistics statistics;
+  /// What the driver said while the program was made and first dispatched, as it said it, and the assembly in NVIDIA's binaries.
+  /// Empty if it said nothing.
+  std::vector<std::string> messages;
+};
+
+}  // namespace glgemm
