@@ -10,8 +10,8 @@ import dataclasses
 # on compute capabilities the banks of shared memory. P. Turner's metal-benchmarks (github.com/philipturner/metal-benchmarks, "On-Chip
 # Memory") has lanes and bytes of shared memory for each clock of all makers but Qualcomm, and says of Apple's shared memory that it is
 # not known. AMD's pages on the performance model of RDNA 3.5 (rocm.docs.amd.com, ROCm Compute Profiler, "Workgroup processor") give 128
-# multiply-adds for each clock and compute unit, of which half need instructions that are issued in pairs or subgroups of 64; those of
-# CDNA the four units of 16 lanes that GCN has. Intel's occupancy calculator (oneAPI samples) has 16 execution units for each subslice of
+# multiply-adds for each clock and compute unit, of which half need instructions that are issued in pairs or subgroups of 64.
+# CDNA's units have the four times 16 lanes of GCN's. Intel's occupancy calculator (oneAPI samples) has 16 execution units for each subslice of
 # Xe-LP and Xe-HPG, of 8 lanes each.
 CUDA = "CUDA C++ Programming Guide: multiply-adds, 32 banks of 4 bytes"
 GCN = "AMD, Graphics Core Next whitepaper, 2012; metal-benchmarks"

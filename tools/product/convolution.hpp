@@ -15,8 +15,8 @@
 namespace glgemm::tools {
 
 /// Reads "INPUT,FILTERS[,PARAMETER...]", as in "1x56x56x64,64x3x3,padding=1". INPUT is images x size x channels, and FILTERS
-/// output channels x size, both with one to three sizes and in this order, however the elements lie. The parameters are those of
-/// parse_convolution_parameters(). The output has the size that follows.
+/// output channels x size, both with one to three sizes and in this order, however the elements lie. PARAMETER is as
+/// parse_convolution_parameters() reads it. The output has the size that follows.
 /// @throws std::invalid_argument  as parse_convolution_parameters, or no such convolution can be
 Convolution parse_convolution(std::string_view text, std::string_view what);
 
