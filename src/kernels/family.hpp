@@ -96,7 +96,7 @@ bool reads_offsets(const ProgramKey& key);
 /// Whether a program that finishes C has this storage buffer, the residual's or the bias's.
 bool declares_of_epilogue(const ProgramKey& key, unsigned buffer);
 
-/// Iterations of loops, those of inner loops included: nothing promises that a driver unrolls any.
+/// Iterations of loops, inner loops included: nothing promises that a driver unrolls any.
 struct Loops {
   std::int64_t outside;    ///< the loop along k
   std::int64_t of_a_step;  ///< along k
@@ -156,7 +156,7 @@ class ProductFamily : public Family {
   virtual bool runs_transposed(const Problem&) const { return false; }
   std::int64_t default_slice() const { return about().default_slice; }
   virtual Cost cost(const Problem& problem, const Kernel& kernel, const Limits& limits, const CostTerms& terms) const = 0;
-  /// Of a library, in place of that: the nanoseconds of a product.
+  /// A library has this in place of cost(): the nanoseconds of a product.
   virtual double nanoseconds(const Problem&, const Limits&, Precision) const { return 0; }
   /// Whether it computes the problem in a narrower type where Precision::fast allows it.
   virtual bool has_fast(const Problem&) const { return false; }
@@ -175,7 +175,7 @@ class ProductFamily : public Family {
 };
 
 /// Whether an operand's lines begin at multiples of 16 bytes and end at one: what a binding or an image holds in part cannot be
-/// read. `length` is that of a line in a piece, `all` that in the whole operand.
+/// read. `length` is a line's length in a piece, `all` its length in the whole operand.
 bool lies_well(const Problem& problem, Role role, std::int64_t length, std::int64_t all);
 
 /// Whether more than alpha and beta may apply to an element of C.
@@ -300,7 +300,7 @@ class FamilyOf : public Base {
 
 /// The families of programs that multiply, in the table's order: the plainest is last.
 const std::vector<const ProductFamily*>& product_families();
-/// All families of programs: first those that multiply, then those of the steps beside a product.
+/// All families of programs: first what multiplies, then the steps beside a product.
 const std::vector<const Family*>& families();
 /// What multiplies by a vendor's library. It has no program, and takes a product whole.
 const std::vector<const ProductFamily*>& library_families();
@@ -308,7 +308,7 @@ const std::vector<const ProductFamily*>& library_families();
 const Family& family(const Kernel& kernel) noexcept;
 /// Whether the kernel is for products, not for a step beside one.
 bool multiplies(const Kernel& kernel) noexcept;
-/// @throws std::invalid_argument  the kernel is that of a step beside a product
+/// @throws std::invalid_argument  the kernel is a step beside a product
 const ProductFamily& product_family(const Kernel& kernel);
 
 }  // namespace glgemm::kernels

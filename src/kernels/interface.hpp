@@ -3,7 +3,7 @@
 
 namespace glgemm::kernels {
 
-/// The storage buffers of gemm.glsl. A program has each at the binding with its number, or with few buffers at binding_of().
+/// The storage buffers of common.glsl. A program has each at the binding with its number, or with few buffers at binding_of().
 enum Binding : unsigned {
   binding_a,
   binding_b,
@@ -41,7 +41,7 @@ enum Location : int {
   at_codes,
   at_offsets,
   at_offsets_of_c,
-  // Those of depthwise.comp.
+  // In depthwise.comp alone:
   at_image_size,
   at_output_size,
   at_filter_size,

@@ -87,8 +87,8 @@ TEST_CASE("the host and the shaders have the same numbers for buffers, uniforms 
 #undef GLGEMM_ROW
   for (const auto& [activation, number] : activations)
     if (number != 0)
-      CHECK_MESSAGE(text.find(fmt::format("\n#define {} {}\n", activation, number)) != std::string::npos, activation);
-  CHECK(found("\n#define (CONJUGATE_[AB]|READ_C|FIRST_K|LAST_K|ADD_\\w+|PACKS_B) (\\d+)\\b", 1, 2) ==
+      CHECK_MESSAGE(text.find(fmt::format(" {} = {}", activation, number)) != std::string::npos, activation);
+  CHECK(found(" (CONJUGATE_[AB]|READ_C|FIRST_K|LAST_K|ADD_[A-Z]+|PACKS_B) = (\\d+)[,;]", 1, 2) ==
         numbers({"CONJUGATE_A", "CONJUGATE_B", "READ_C", "FIRST_K", "LAST_K", "ADD_D", "ADD_BIAS", "PACKS_B"},
                 {conjugate_a, conjugate_b, read_c, first_k, last_k, add_d, add_bias, packs_b}));
 }
