@@ -51,12 +51,12 @@ struct Item {
   ACC alpha, beta;
 };
 layout(std430, binding = BINDING_ITEMS) readonly buffer BufferItems { Item items[]; };
-#define ALPHA(z) items[z].alpha
-#define BETA(z) items[z].beta
+ACC ALPHA(int z) { return items[z].alpha; }
+ACC BETA(int z) { return items[z].beta; }
 #define OFFSET(z, operand, at) items[z].operand
 #else
-#define ALPHA(z) alpha
-#define BETA(z) beta
+ACC ALPHA(int z) { return alpha; }
+ACC BETA(int z) { return beta; }
 #define OFFSET(z, operand, at) (z) * at.w
 #endif
 

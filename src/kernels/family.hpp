@@ -50,7 +50,7 @@ struct About {
   /// Whether a workgroup takes the blocks of several items, so that all items of a dispatch lie along the grid's x.
   bool packs_items = false;
   VectorOperands vector_operands = VectorOperands::none;
-  bool can_split = false;          ///< whether it can sum parts of k apart (PARTS in gemm.glsl)
+  bool can_split = false;          ///< whether it can sum parts of k apart (PARTS in types.glsl)
   bool knows_b_along_k = false;    ///< whether it reads B's columns by vectors where A is quantised or an image (B_ALONG_K)
   bool takes_precision = false;    ///< whether it adds the products of a sum in the order of k, by multiply_add() or ADD_SCALED()
   std::int64_t default_slice = 0;  ///< the most workgroups of a dispatch along x and y where the caller does not say; 0: all
@@ -73,7 +73,7 @@ class Family {
   virtual std::array<int, 3> workgroup(const Kernel& kernel) const = 0;
   /// What it reads A and B from: the value of the parameter whose macro is PANELS.
   virtual VectorReads panels(const Kernel& kernel) const = 0;
-  /// Whether the program has a storage block with this number of gemm.glsl.
+  /// Whether the program has a storage block with this number of common.glsl.
   virtual bool declares(const ProgramKey& key, unsigned buffer) const = 0;
   /// Whether the program has the uniform panels_at, and parts.
   virtual bool has_panels_uniform(const ProgramKey& key) const = 0;

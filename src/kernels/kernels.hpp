@@ -14,7 +14,7 @@
 
 namespace glgemm::kernels {
 
-/// The macros that shape the program's source: each an `#ifndef` name of its .comp file or of gemm.glsl.
+/// The macros that shape the program's source: each an `#ifndef` name of its .comp file or of what that includes.
 std::vector<Macro> macros(const ProgramKey& key);
 
 /// The kernels between which the cost model chooses, the plainest last; the rest of each family's parameters is for the tuner.
