@@ -91,7 +91,13 @@
 #error "blocked: TURN must be 0 or 1"
 #endif
 
-#define A_READS (PANELS == 0) * (1 + (WIDE > 0))
+#if PANELS
+#define A_READS NOTHING
+#elif WIDE
+#define A_READS VECTORS
+#else
+#define A_READS ELEMENTS
+#endif
 #define B_READS A_READS
 #define B_IMAGE (WIDE == 2)
 #include "gemm.glsl"
@@ -119,8 +125,9 @@ struct Side {
   bool along_k;
   int square, vectors;
 };
-const Side side_a = Side(A_ALONG_K != 0 && PANELS == 0 && INDEXED_A == 0, TURNS_A ? PER_VECTOR : 1, BM / PER_VECTOR);
-const Side side_b = Side(B_ALONG_K != 0 && PANELS == 0 && INDEXED_B == 0, TURNS_B ? PER_VECTOR : 1, BN / PER_VECTOR);
+const int square_a = TURNS_A ? PER_VECTOR : 1, square_b = TURNS_B ? PER_VECTOR : 1;
+const Side side_a = Side(A_ALONG_K != 0 && PANELS == 0 && INDEXED_A == 0, square_a, BM / PER_VECTOR);
+const Side side_b = Side(B_ALONG_K != 0 && PANELS == 0 && INDEXED_B == 0, square_b, BN / PER_VECTOR);
 
 // The vector of shared memory at which p begins: its vectors follow. It is additive, too.
 int in_shared(Side its, int p) { return p * (its.vectors + PAD); }
@@ -129,8 +136,8 @@ int in_shared(Side its, int p) { return p * (its.vectors + PAD); }
 // square of loads. A small block may have fewer places than the workgroup has invocations.
 
 const int span = WIDE > 0 ? PER_VECTOR : 1;  // the elements of a load that are neighbours in memory
-const int places_a = BM * BK / PER_VECTOR / side_a.square, loads_a = (places_a + WORKGROUP - 1) / WORKGROUP * side_a.square;
-const int places_b = BN * BK / PER_VECTOR / side_b.square, loads_b = (places_b + WORKGROUP - 1) / WORKGROUP * side_b.square;
+const int places_a = BM * BK / PER_VECTOR / square_a, loads_a = (places_a + WORKGROUP - 1) / WORKGROUP * square_a;
+const int places_b = BN * BK / PER_VECTOR / square_b, loads_b = (places_b + WORKGROUP - 1) / WORKGROUP * square_b;
 
 // The place with this number: its p, counted from the step's beginning (x), and its row or column in the block (y). Of eight neighbours that are
 // turned four lie below each other, so that their stores meet no bank of shared memory twice (with PAD).
@@ -250,7 +257,7 @@ void load_step_of_b(Source its, int lane, inout RAW_B loaded[loads_b]) {
 // ---- Shared memory: BK rows of vectors for each operand, one or two blocks. Elements that are stored one
 // by one go to arrays, since an invocation chooses which of a vector's they are. Most compilers make one load of a vector's.
 
-const int shared_a = (1 + DOUBLE_BUFFER) * BK * (side_a.vectors + PAD), shared_b = (1 + DOUBLE_BUFFER) * BK * (side_b.vectors + PAD);
+const int shared_a = (1 + DOUBLE_BUFFER) * BK * (BM / PER_VECTOR + PAD), shared_b = (1 + DOUBLE_BUFFER) * BK * (BN / PER_VECTOR + PAD);
 #if WIDE && A_ALONG_K && !TURN
 #define SPLIT_A 1
 shared ACC As[shared_a][PER_VECTOR];

@@ -49,7 +49,11 @@
 #error "depthwise: WORKGROUP must be a power of two from 4 to 256"
 #endif
 
-#define A_READS (1 + (WIDE > 0))  // ELEMENTS or VECTORS
+#if WIDE
+#define A_READS VECTORS
+#else
+#define A_READS ELEMENTS
+#endif
 #define B_READS A_READS
 #define B_IMAGE 0
 #define C_FROM WHOLE

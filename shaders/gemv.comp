@@ -78,8 +78,18 @@
 #error "gemv: SHARED_B must be 0, or 1 without PANELS and with a BROADCAST of 1"
 #endif
 
-#define A_READS (1 + 2 * (WIDE > 0))               // ELEMENTS or LINES
-#define B_READS (PANELS == 0) * (1 + B_ALONG_K)  // NOTHING, ELEMENTS or VECTORS
+#if WIDE
+#define A_READS LINES
+#else
+#define A_READS ELEMENTS
+#endif
+#if PANELS
+#define B_READS NOTHING
+#elif B_ALONG_K
+#define B_READS VECTORS
+#else
+#define B_READS ELEMENTS
+#endif
 #define B_IMAGE (WIDE == 2)
 #include "gemm.glsl"
 #if BROADCAST > 1 && (SUM == F64 || SUM == C128)

@@ -4,7 +4,7 @@
 // docs/weights.md goes through them.
 #pragma once
 
-/// ROW(name, NAME, number, codes, bytes, group, bits, roundings, chunks, quads) of each format, in the order of the numbers:
+/// ROW(name, NAME, number, codes, bytes, group, bits, roundings) of each format, in the order of the numbers:
 ///   name       the enumerator in glgemm::QuantizedFormat, and the name on the command line
 ///   NAME       GLGEMM_NAME in C, NAME in shaders/quantization.glsl
 ///   number     the value in all three languages, the next one of the last row's; it never changes
@@ -14,21 +14,19 @@
 ///   group      the codes along k that share a scale; 0: Quantization says how many
 ///   bits       of a code; 0: Quantization says how many
 ///   roundings  the most roundings that decoding a code in f32 takes; of formats in blocks, 1 is for those with offsets
-///   chunks     1: shaders/chunks.glsl reads many codes at a time for gemv; 0: gemv decodes code by code
-///   quads      1: shaders/quantization.glsl reads four codes at a time for blocked; 0: blocked decodes code by code
 // clang-format off
-#define GLGEMM_QUANTIZED_FORMATS(ROW)                                \
-  ROW(none,       UNQUANTIZED, 0,  0,   0,   0,  0, 0, 0, 0)         \
-  ROW(q8_0,       Q8_0,        1,  32,  34,  32, 8, 0, 1, 1)         \
-  ROW(q4_0,       Q4_0,        2,  32,  18,  32, 4, 0, 1, 1)         \
-  ROW(q4_1,       Q4_1,        3,  32,  20,  32, 4, 1, 1, 0)         \
-  ROW(q5_0,       Q5_0,        4,  32,  22,  32, 5, 0, 1, 0)         \
-  ROW(q5_1,       Q5_1,        5,  32,  24,  32, 5, 1, 1, 0)         \
-  ROW(q4_k,       Q4_K,        6,  256, 144, 32, 4, 1, 1, 0)         \
-  ROW(q5_k,       Q5_K,        7,  256, 176, 32, 5, 1, 1, 0)         \
-  ROW(q6_k,       Q6_K,        8,  256, 210, 16, 6, 0, 1, 0)         \
-  ROW(mxfp4,      MXFP4,       9,  32,  17,  32, 4, 0, 1, 0)         \
-  ROW(nbits,      NBITS,       10, 0,   0,   0,  0, 1, 1, 0)         \
-  ROW(per_row,    PER_ROW,     11, 1,   1,   0,  8, 1, 1, 0)         \
-  ROW(per_tensor, PER_TENSOR,  12, 1,   1,   0,  8, 1, 1, 0)
+#define GLGEMM_QUANTIZED_FORMATS(ROW)                           \
+  ROW(none,       UNQUANTIZED, 0,  0,   0,   0,  0, 0)          \
+  ROW(q8_0,       Q8_0,        1,  32,  34,  32, 8, 0)          \
+  ROW(q4_0,       Q4_0,        2,  32,  18,  32, 4, 0)          \
+  ROW(q4_1,       Q4_1,        3,  32,  20,  32, 4, 1)          \
+  ROW(q5_0,       Q5_0,        4,  32,  22,  32, 5, 0)          \
+  ROW(q5_1,       Q5_1,        5,  32,  24,  32, 5, 1)          \
+  ROW(q4_k,       Q4_K,        6,  256, 144, 32, 4, 1)          \
+  ROW(q5_k,       Q5_K,        7,  256, 176, 32, 5, 1)          \
+  ROW(q6_k,       Q6_K,        8,  256, 210, 16, 6, 0)          \
+  ROW(mxfp4,      MXFP4,       9,  32,  17,  32, 4, 0)          \
+  ROW(nbits,      NBITS,       10, 0,   0,   0,  0, 1)          \
+  ROW(per_row,    PER_ROW,     11, 1,   1,   0,  8, 1)          \
+  ROW(per_tensor, PER_TENSOR,  12, 1,   1,   0,  8, 1)
 // clang-format on

@@ -74,7 +74,7 @@ def add_format(tree):
     table = tree / "include/glgemm/quantization_table.h"
     last = next(line for line in reversed(table.read_text(encoding="utf-8").splitlines()) if line.startswith("  ROW("))
     number = int(last.split(",")[2]) + 1
-    insert(table, last, f" \\\n  ROW(iq4_nl, IQ4_NL, {number}, 32, 18, 32, 4, 0, 0, 0)")
+    insert(table, last, f" \\\n  ROW(iq4_nl, IQ4_NL, {number}, 32, 18, 32, 4, 0)")
     shader = tree / "shaders/quantization.glsl"
     insert(shader, f"#define {last.split(',')[1].strip()} {number - 1}\n", f"#define IQ4_NL {number}\n")
     end = '#else\n#error "quantization: FORMAT has no decoding"\n'
