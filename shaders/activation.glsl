@@ -21,16 +21,9 @@ const float two_by_root_pi = 1.1283791670955126, root_pi = 1.7724538509055160, r
 const float root_two_by_pi = 0.7978845608028654, gelu_cubic = 0.044715, sixth = 0.16666666666666667;
 #endif
 
-// Their numbers are those of include/glgemm/activation_table.h.
-#define RELU 1
-#define LEAKY_RELU 2
-#define GELU_ERF 3
-#define GELU_TANH 4
-#define SIGMOID 5
-#define TANH 6
-#define CLAMP 7
-#define SILU 8
-#define HARD_SWISH 9
+// Their numbers: include/glgemm/activation_table.h.
+const int RELU = 1, LEAKY_RELU = 2, GELU_ERF = 3, GELU_TANH = 4, SIGMOID = 5, TANH = 6,
+          CLAMP = 7, SILU = 8, HARD_SWISH = 9;
 
 #if PRECISION != 1  // the others are computed by functions that differ between drivers: the host refuses them
 // e^y - 1 for |y| < 0.7 by its power series; no such functions exist in GLSL, and for doubles no exponential at all.

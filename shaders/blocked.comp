@@ -4,8 +4,8 @@
 //
 // A workgroup computes a block of BM x BN elements of C. In steps of BK along k it brings BM x BK elements of op(A) and BK x BN elements of
 // op(B) into shared memory, both k-major, in vectors of 16 bytes. From there each invocation adds BK products to each of TM x TN sums in
-// its registers. A vector of A and a vector of B make a square of PER_VECTOR x PER_VECTOR sums. An invocation's squares lie as far apart as
-// the workgroup has vectors side by side, so that neighbours read neighbouring vectors.
+// its registers. A vector of A and a vector of B make a square of PER_VECTOR x PER_VECTOR sums. A thread's
+// sub-tiles are interleaved with its neighbours': neighbours read adjacent vectors.
 //
 // PANELS 0  reads A and B as they lie: along k if A_ALONG_K (for B: B_ALONG_K) says so, else along the rows (columns). Rows and columns
 //           beyond the edge repeat the last one and are not stored. Vector r of a step holds the rows r, r + BM / PER_VECTOR, ... of the
@@ -19,7 +19,7 @@
 // Loops     1 + BK / STEP_K turns for each BK of k, begun ones counted; at the end up to 2 * TM * TN turns
 // Macros    BM, BN: a power of two from 16 to 256; BK: 8, 16 or 32; TM, TN: 4, 8 or 16; STEP_K: a power of two up to 16 and BK, the
 //           products of a sum that are written out; WORKGROUP: (BM / TM) * (BN / TN), from 16 to 1024
-//           PAD: 1 if a vector lies unused after those of one p in shared memory; DOUBLE_BUFFER: 1 if steps take turns in two halves of
+//           PAD: 1 if a vector lies unused after the vectors of one p in shared memory; DOUBLE_BUFFER: 1 if steps take turns in two halves of
 //           shared memory, with one barrier each instead of two. At most 16 vectors of a step of either operand, and 1024 bytes of sums,
 //           are an invocation's
 //           TURN: with WIDE, how elements along k come into vectors across it: 1: an invocation loads PER_VECTOR vectors of neighbouring
@@ -91,7 +91,13 @@
 #error "blocked: TURN must be 0 or 1"
 #endif
 
-#define A_READS (PANELS == 0) * (1 + (WIDE > 0))
+#if PANELS
+#define A_READS NOTHING
+#elif WIDE
+#define A_READS VECTORS
+#else
+#define A_READS ELEMENTS
+#endif
 #define B_READS A_READS
 #define B_IMAGE (WIDE == 2)
 #include "gemm.glsl"
@@ -119,8 +125,9 @@ struct Side {
   bool along_k;
   int square, vectors;
 };
-const Side side_a = Side(A_ALONG_K != 0 && PANELS == 0 && INDEXED_A == 0, TURNS_A ? PER_VECTOR : 1, BM / PER_VECTOR);
-const Side side_b = Side(B_ALONG_K != 0 && PANELS == 0 && INDEXED_B == 0, TURNS_B ? PER_VECTOR : 1, BN / PER_VECTOR);
+const int square_a = TURNS_A ? PER_VECTOR : 1, square_b = TURNS_B ? PER_VECTOR : 1;
+const Side side_a = Side(A_ALONG_K != 0 && PANELS == 0 && INDEXED_A == 0, square_a, BM / PER_VECTOR);
+const Side side_b = Side(B_ALONG_K != 0 && PANELS == 0 && INDEXED_B == 0, square_b, BN / PER_VECTOR);
 
 // The vector of shared memory at which p begins: its vectors follow. It is additive, too.
 int in_shared(Side its, int p) { return p * (its.vectors + PAD); }
@@ -128,19 +135,11 @@ int in_shared(Side its, int p) { return p * (its.vectors + PAD); }
 // ---- Where from. In each step of k an invocation brings the places lane, lane + WORKGROUP, ... of the block. A place is one load, or a
 // square of loads. A small block may have fewer places than the workgroup has invocations.
 
-#if WIDE
-#define LOADED_A RAW_A  // as it is read
-#define LOADED_B RAW_B
-const int span = PER_VECTOR;  // the elements of a load that are neighbours in memory
-#else
-#define LOADED_A VECTOR
-#define LOADED_B VECTOR
-const int span = 1;
-#endif
-const int places_a = BM * BK / PER_VECTOR / side_a.square, loads_a = (places_a + WORKGROUP - 1) / WORKGROUP * side_a.square;
-const int places_b = BN * BK / PER_VECTOR / side_b.square, loads_b = (places_b + WORKGROUP - 1) / WORKGROUP * side_b.square;
+const int span = WIDE > 0 ? PER_VECTOR : 1;  // the elements of a load that are neighbours in memory
+const int places_a = BM * BK / PER_VECTOR / square_a, loads_a = (places_a + WORKGROUP - 1) / WORKGROUP * square_a;
+const int places_b = BN * BK / PER_VECTOR / square_b, loads_b = (places_b + WORKGROUP - 1) / WORKGROUP * square_b;
 
-// Of place `number`: its p, counted from the step's beginning (x), and its row or column in the block (y). Of eight neighbours that are
+// The place with this number: its p, counted from the step's beginning (x), and its row or column in the block (y). Of eight neighbours that are
 // turned four lie below each other, so that their stores meet no bank of shared memory twice (with PAD).
 // It is additive, since all sizes are powers of two: place(x + y) is place(x) + place(y).
 ivec2 place(Side its, int number) {
@@ -153,7 +152,7 @@ ivec2 load_at(Side its, int t) { return place(its, t / its.square * WORKGROUP) +
 // Where load 0 goes in shared memory: an element, without WIDE a vector. One after the other except for PAD, where they come so.
 int first_to(Side its, int lane) {
   ivec2 at = place(its, lane);
-  return span == 1 && !its.along_k ? lane + at.x * PAD : in_shared(its, at.x) * span + at.y;
+  return span == 1 && !its.along_k ? lane + in_shared(its, at.x) - at.x * its.vectors : in_shared(its, at.x) * span + at.y;
 }
 
 struct Source {
@@ -211,7 +210,7 @@ ivec2 stride_b() { return INDEXED_B != 0 ? ivec2(1, 0) : ivec2(b_at.y, b_at.z); 
 #endif
 int from_of(Source its, ivec2 load, ivec2 stride) { return its.from + load.y * stride.y + load.x * stride.x; }
 
-LOADED_A load_of_a(Source its, int t) {
+RAW_A load_of_a(Source its, int t) {
   int from = from_of(its, load_at(side_a, t), stride_a());
 #if PANELS
   return panel(min(its.from, int(its.last)) + t * WORKGROUP);
@@ -228,7 +227,7 @@ LOADED_A load_of_a(Source its, int t) {
   return vector_of(x);
 #endif
 }
-LOADED_B load_of_b(Source its, int t) {
+RAW_B load_of_b(Source its, int t) {
   int from = from_of(its, load_at(side_b, t), stride_b());
 #if PANELS
   return panel(min(its.from, int(its.last)) + t * WORKGROUP);
@@ -246,10 +245,19 @@ LOADED_B load_of_b(Source its, int t) {
 #endif
 }
 
+void load_step_of_a(Source its, int lane, inout RAW_A loaded[loads_a]) {
+  if (places_a >= WORKGROUP || lane < places_a)
+    for (int t = 0; t < loads_a; ++t) loaded[t] = load_of_a(its, t);
+}
+void load_step_of_b(Source its, int lane, inout RAW_B loaded[loads_b]) {
+  if (places_b >= WORKGROUP || lane < places_b)
+    for (int t = 0; t < loads_b; ++t) loaded[t] = load_of_b(its, t);
+}
+
 // ---- Shared memory: BK rows of vectors for each operand, one or two blocks. Elements that are stored one
 // by one go to arrays, since an invocation chooses which of a vector's they are. Most compilers make one load of a vector's.
 
-const int shared_a = (1 + DOUBLE_BUFFER) * BK * (side_a.vectors + PAD), shared_b = (1 + DOUBLE_BUFFER) * BK * (side_b.vectors + PAD);
+const int shared_a = (1 + DOUBLE_BUFFER) * BK * (BM / PER_VECTOR + PAD), shared_b = (1 + DOUBLE_BUFFER) * BK * (BN / PER_VECTOR + PAD);
 #if WIDE && A_ALONG_K && !TURN
 #define SPLIT_A 1
 shared ACC As[shared_a][PER_VECTOR];
@@ -269,13 +277,6 @@ shared VECTOR Bs[shared_b];
 VECTOR vector_of_bs(int at) { return Bs[at]; }
 #endif
 
-#if WIDE
-#define VALUE_A(loaded, at) vector_a(loaded, at)
-#define VALUE_B(loaded, at) vector_b(loaded, at)
-#else
-#define VALUE_A(loaded, at) loaded
-#define VALUE_B(loaded, at) loaded
-#endif
 // The vector across k of element e of each of these, which lie along k.
 VECTOR turned(VECTOR square[PER_VECTOR], int e) {
   ACC x[PER_VECTOR];
@@ -283,38 +284,42 @@ VECTOR turned(VECTOR square[PER_VECTOR], int e) {
   return vector_of(x);
 }
 
-// Stores what an invocation has loaded. `moved`: how far its.from has moved on since.
-void keep_a(LOADED_A loaded[loads_a], Source its, int moved, int phase) {
+// Stores what an invocation has loaded, `taken` steps of k ago.
+void keep_step_of_a(RAW_A loaded[loads_a], Source its, int taken, int lane, int phase) {
+  if (places_a < WORKGROUP && lane >= places_a) return;
+  int moved = taken * stride_a().x;
   for (int t = 0; t < loads_a; t += side_a.square) {
     ivec2 load = load_at(side_a, t);
     uint to = uint((phase * in_shared(side_a, BK) + in_shared(side_a, load.x)) * span + its.to + load.y);
     int at = int(to / uint(span));
 #if TURNS_A
     VECTOR square[PER_VECTOR];
-    for (int i = 0; i < PER_VECTOR; ++i) square[i] = VALUE_A(loaded[t + i], from_of(its, load_at(side_a, t + i), stride_a()) - moved);
+    for (int i = 0; i < PER_VECTOR; ++i) square[i] = vector_a(loaded[t + i], from_of(its, load_at(side_a, t + i), stride_a()) - moved);
     for (int e = 0; e < PER_VECTOR; ++e) As[at + in_shared(side_a, e)] = turned(square, e);
 #elif SPLIT_A
-    ACC x[PER_VECTOR] = elements_of(VALUE_A(loaded[t], from_of(its, load, stride_a()) - moved));
+    ACC x[PER_VECTOR] = elements_of(vector_a(loaded[t], from_of(its, load, stride_a()) - moved));
     for (int e = 0; e < PER_VECTOR; ++e) As[at + in_shared(side_a, e)][to % uint(span)] = x[e];
 #else
-    As[at] = VALUE_A(loaded[t], from_of(its, load, stride_a()) - moved);
+    As[at] = vector_a(loaded[t], from_of(its, load, stride_a()) - moved);
 #endif
   }
 }
-void keep_b(LOADED_B loaded[loads_b], Source its, int moved, int phase) {
+void keep_step_of_b(RAW_B loaded[loads_b], Source its, int taken, int lane, int phase) {
+  if (places_b < WORKGROUP && lane >= places_b) return;
+  int moved = taken * stride_b().x;
   for (int t = 0; t < loads_b; t += side_b.square) {
     ivec2 load = load_at(side_b, t);
     uint to = uint((phase * in_shared(side_b, BK) + in_shared(side_b, load.x)) * span + its.to + load.y);
     int at = int(to / uint(span));
 #if TURNS_B
     VECTOR square[PER_VECTOR];
-    for (int i = 0; i < PER_VECTOR; ++i) square[i] = VALUE_B(loaded[t + i], from_of(its, load_at(side_b, t + i), stride_b()) - moved);
+    for (int i = 0; i < PER_VECTOR; ++i) square[i] = vector_b(loaded[t + i], from_of(its, load_at(side_b, t + i), stride_b()) - moved);
     for (int e = 0; e < PER_VECTOR; ++e) Bs[at + in_shared(side_b, e)] = turned(square, e);
 #elif SPLIT_B
-    ACC x[PER_VECTOR] = elements_of(VALUE_B(loaded[t], from_of(its, load, stride_b()) - moved));
+    ACC x[PER_VECTOR] = elements_of(vector_b(loaded[t], from_of(its, load, stride_b()) - moved));
     for (int e = 0; e < PER_VECTOR; ++e) Bs[at + in_shared(side_b, e)][to % uint(span)] = x[e];
 #else
-    Bs[at] = VALUE_B(loaded[t], from_of(its, load, stride_b()) - moved);
+    Bs[at] = vector_b(loaded[t], from_of(its, load, stride_b()) - moved);
 #endif
   }
 }
@@ -324,11 +329,10 @@ void keep_b(LOADED_B loaded[loads_b], Source its, int moved, int phase) {
 const int lanes_m = BM / TM, lanes_n = BN / TN;  // the invocations over the rows and the columns
 const int tile_vectors = TN / PER_VECTOR;
 
-const int strip = 8;
-
 // The first row and column of C that this workgroup computes. Workgroups that run at the same time share what they read of A and B if
 // together they cover a square rather than a row of blocks: they go down strips of a few blocks of rows, column by column.
 ivec2 block_of_workgroup() {
+  const int strip = 8;
   int across = int(gl_NumWorkGroups.x), group = int(gl_WorkGroupID.y) * across + int(gl_WorkGroupID.x);
   int top = group / (strip * across) * strip;
   int height = min(strip, int(gl_NumWorkGroups.y) - top);
@@ -369,37 +373,34 @@ void main() {
 
   int begin = begin_k(layer), end = end_k(layer);
   Source a_from = source_of_a(z, row, lane, begin, end), b_from = source_of_b(z, column, lane, begin, end);
-  LOADED_A next_a[loads_a];
-  LOADED_B next_b[loads_b];
-#define LOAD_STEP                                                                                                        \
-  if (places_a >= WORKGROUP || lane < places_a) for (int t = 0; t < loads_a; ++t) next_a[t] = load_of_a(a_from, t);      \
-  if (places_b >= WORKGROUP || lane < places_b) for (int t = 0; t < loads_b; ++t) next_b[t] = load_of_b(b_from, t);
-#define KEEP_STEP(taken)                                                                                                 \
-  if (places_a >= WORKGROUP || lane < places_a) keep_a(next_a, a_from, (taken) * stride_a().x, phase);                    \
-  if (places_b >= WORKGROUP || lane < places_b) keep_b(next_b, b_from, (taken) * stride_b().x, phase);                    \
-  memoryBarrierShared();                                                                                                 \
-  barrier();
+  RAW_A next_a[loads_a];
+  RAW_B next_b[loads_b];
 
   // The first step handles the remainder of k, so that every later one is a full BK: nothing in the loop depends on where k ends. Panels
   // end with whole steps.
   int first = (end - begin - 1) % BK + 1, phase = 0;
   if (begin < end) {
-    LOAD_STEP
+    load_step_of_a(a_from, lane, next_a);
+    load_step_of_b(b_from, lane, next_b);
 #if !PANELS
     // Beyond an edge of C any element will do: such sums are not stored. Products beyond the end of k are made zeros.
-    for (int t = 0; t < loads_a; ++t) if (a_from.p + load_at(side_a, t).x >= first) next_a[t] = LOADED_A(0);
-    for (int t = 0; t < loads_b; ++t) if (b_from.p + load_at(side_b, t).x >= first) next_b[t] = LOADED_B(0);
+    for (int t = 0; t < loads_a; ++t) if (a_from.p + load_at(side_a, t).x >= first) next_a[t] = RAW_A(0);
+    for (int t = 0; t < loads_b; ++t) if (b_from.p + load_at(side_b, t).x >= first) next_b[t] = RAW_B(0);
 #endif
     a_from.from += first * stride_a().x;
     b_from.from += first * stride_b().x;
-    KEEP_STEP(first)
+    keep_step_of_a(next_a, a_from, first, lane, phase);
+    keep_step_of_b(next_b, b_from, first, lane, phase);
+    memoryBarrierShared();
+    barrier();
   }
   // Compilers cannot see that this is BK / STEP_K. They would write all turns out, and some of them move the loads behind the products then.
   int turns = max(BK / STEP_K, -size.z);
   for (int p = begin; p < end; p += BK) {
     // The loads come before the products and are waited for after them, so nothing between may depend on a condition. Nobody uses the
     // loads of the last turn.
-    LOAD_STEP
+    load_step_of_a(a_from, lane, next_a);
+    load_step_of_b(b_from, lane, next_b);
     a_from.from += BK * stride_a().x;
     b_from.from += BK * stride_b().x;
     int at_a = phase * in_shared(side_a, BK) + lane_m, at_b = phase * in_shared(side_b, BK) + lane_n;
@@ -407,8 +408,8 @@ void main() {
     for (int turn = 0; turn < turns; ++turn, at_a += in_shared(side_a, STEP_K), at_b += in_shared(side_b, STEP_K))
 #endif
     {
-      // Fragments, an array of them for each s: Mesa's compilers write a loop out where its variable is an array's index, and would keep
-      // this one otherwise, since it is long.
+      // Fragments. They have an index s because Mesa's compilers write a loop out where its variable is an array's index. Without it NVK's
+      // and Adreno's keep this loop where its body is long, as for complex numbers: 56 % of multiply-adds in place of 83.
       ACC a[STEP_K][TM / PER_VECTOR][PER_VECTOR];
       VECTOR b[STEP_K][tile_vectors];
       for (int s = 0; s < STEP_K; ++s) {
@@ -423,7 +424,10 @@ void main() {
 #else
     barrier();  // all have read
 #endif
-    KEEP_STEP(BK)
+    keep_step_of_a(next_a, a_from, BK, lane, phase);
+    keep_step_of_b(next_b, b_from, BK, lane, phase);
+    memoryBarrierShared();
+    barrier();
   }
 
 #if HAS_PLAIN

@@ -12,8 +12,8 @@
 //           an image has; a_at: the first element of the images, and the distances of lines, planes and volumes in elements; c_at: the
 //           same of the copy, in vectors; b_at: the element of a line and the line of a plane with which the copy begins, and how many
 //           the images have: element, elements, line, lines
-// Macros    WORKGROUP: a power of two up to 1024; BITS: those of an element, 8, 16 or 32, or of a word of a larger one. With WIDE lines of the images begin and end at multiples of 16 bytes, and an
-//           element is so much
+// Macros    WORKGROUP: a power of two up to 1024; BITS: an element's bits, 8, 16 or 32; of larger elements a word's.
+//           With WIDE lines of the images begin and end at multiples of 16 bytes, and an element is so much
 
 #ifndef WORKGROUP
 #define WORKGROUP 64

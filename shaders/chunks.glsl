@@ -1,20 +1,21 @@
 // Quantised A by chunks: the words of CHUNK codes of a row are read once, and decoded in registers. What a chunk is depends on the format,
-// and on nothing else. A format is here if its row of quantization_table.h says so (HAS_CHUNKS); gemv decodes the others code by code.
+// and on nothing else. HAS_CHUNKS is 1 for the formats that are here (decodes_chunks() in kernels.cpp); gemv decodes the others code by code.
 //
 // A chunk is QUADS quads of 4 codes; code e of a quad begins at bit 8 e of a word, or 4 bits further. Codes of a chunk need not be
 // successive: they lie among REACH successive ones. SPAN successive ones have SPAN / CHUNK chunks. Code e of quad q of the chunk with which p begins is that
 // of chunk_begin(p) + CODE_AT(q, e).
 //
-// Of formats with offsets, numbers_of() gives what dequantize() gives. Of others it gives code - zero, which is exact, and what is summed
-// from GROUP_QUADS successive quads is multiplied by scale_of() (see docs/checking.md).
+// With offsets, numbers_of() gives what dequantize() gives. Otherwise it gives code - zero, which is exact; scaled() multiplies the sum of
+// GROUP_QUADS successive quads (see docs/checking.md).
 //
-// An invocation takes TURN_CHUNKS chunks in a turn. Of blocks that are no multiple of a word those are 4, where they are read by vectors:
+// An invocation takes TURN_CHUNKS chunks in a turn. Where blocks are read by vectors and are no multiple of a word, it takes 4:
 // 4 blocks are a multiple of 8 bytes, so that compilers know where in a vector each of them lies.
+#ifndef HAS_CHUNKS
+#define HAS_CHUNKS 0
+#endif
 #if QUANTIZED == 1 && HAS_CHUNKS
 
-#define HAS_OFFSETS (FORMAT == Q4_1 || FORMAT == Q5_1 || FORMAT == Q4_K || FORMAT == Q5_K)
-
-// Of blocks of 32 codes, a chunk is a block.
+// A block of 32 codes is a chunk.
 #define CHUNK_IS_BLOCK (BLOCK_CODES == 32)
 #if CHUNK_IS_BLOCK && CODES_AT_ONCE > 1 && BLOCK_BYTES % 2 == 0
 #define TURN_CHUNKS 4
@@ -22,7 +23,7 @@
 #define TURN_CHUNKS 1
 #endif
 
-#if FORMAT == Q4_K || FORMAT == Q5_K
+#if BLOCK_CODES == 256 && HAS_OFFSETS
 #define BLOCK_LENGTH (BLOCK_BYTES / 4)  // in words
 #define CHUNK 64
 #define REACH 64
@@ -53,7 +54,6 @@
 
 // Whether codes of 8 bits fill words, or nibbles. Further bits of codes lie apart.
 #define HAS_BYTES (FORMAT == Q8_0 || HAS_ELEMENTS || FORMAT == NBITS && CODE_BITS == 8)
-#define HAS_HIGH_BITS (FORMAT == Q5_0 || FORMAT == Q5_1 || FORMAT == Q5_K || FORMAT == Q6_K)
 #if HAS_BYTES || CHUNK == 64
 #define CODE_VECTORS 2
 #else
@@ -75,14 +75,14 @@ struct Chunk {
 };
 
 #define WORDS_BIT (CODES_AT_ONCE == 4 ? 4 : 2)
-// That of the row whose first code has this index in the window.
+// The row whose first code has this index in the window.
 Row row_of_codes(int index) {
   Row row = Row(codes_at.x, 0, 0, 0.0);
 #if CHUNK_IS_BLOCK
   row.begin += (index >> 5) * BLOCK_BYTES;
 #elif FORMAT == Q6_K
   row.begin += (index >> 8) * BLOCK_BYTES;
-#elif FORMAT == Q4_K || FORMAT == Q5_K
+#elif BLOCK_CODES == 256
   row.begin = row.begin + (index >> 8) * BLOCK_LENGTH * 4 >> WORDS_BIT;
 #elif FORMAT == NBITS
   row.begin = row.begin + index / 8 * CODE_BITS >> WORDS_BIT;
@@ -177,10 +177,10 @@ Chunk load_chunk(Row row, int p, int number) {
 #else
   READ_WORDS(BLOCK_WORDS, words, at >> 2)
 #endif
-#if FORMAT == Q4_1 || FORMAT == Q5_1
+#if HAS_OFFSETS
   chunk.scales[0] = half_of(words[0], false);
   chunk.others[0] = half_of(words[0], true);
-#if FORMAT == Q5_1
+#if HAS_HIGH_BITS
   chunk.high[0].x = words[1];
 #endif
   chunk.codes[0] = uvec4(words[BLOCK_WORDS - 4], words[BLOCK_WORDS - 3], words[BLOCK_WORDS - 2], words[BLOCK_WORDS - 1]);
@@ -200,7 +200,7 @@ Chunk load_chunk(Row row, int p, int number) {
     uint both = middle(words[i], words[i + 1]);
     codes[i] = whole ? words[i + 1] : both;
   }
-  const int first = FORMAT == Q5_0 ? 1 : 0;
+  const int first = HAS_HIGH_BITS ? 1 : 0;
   if (first > 0) chunk.high[0].x = codes[0];
   chunk.codes[0] = uvec4(codes[first], codes[first + 1], codes[first + 2], codes[first + 3]);
 #if CODE_VECTORS == 2
@@ -221,13 +221,13 @@ uvec4 read_across(int at) {
 
 Chunk load_chunk(Row row, int p, int number) {
   Chunk chunk;
-#if FORMAT == Q4_K || FORMAT == Q5_K
+#if BLOCK_CODES == 256 && HAS_OFFSETS
   int block = (p >> 8) * BLOCK_LENGTH, pair = p >> 6 & 3;
   uvec4 head = words_from(row, block);
   for (int i = 0; i < 2; ++i) {
-    chunk.codes[i] = words_from(row, block + (FORMAT == Q4_K ? 4 : 12) + pair * 8 + 4 * i);
-#if FORMAT == Q5_K
-    chunk.high[i] = words_from(row, block + 4 + 4 * i) >> 2 * pair;
+    chunk.codes[i] = words_from(row, block + codes_byte / 4 + pair * 8 + 4 * i);
+#if HAS_HIGH_BITS
+    chunk.high[i] = words_from(row, block + high_byte / 4 + 4 * i) >> 2 * pair;
 #endif
   }
   // The scales and the offsets of four groups in bytes; see dequantize().
@@ -243,8 +243,8 @@ Chunk load_chunk(Row row, int p, int number) {
   int at = block + half_block * 64 + from;
   chunk.codes[0] = read_across(at);
   chunk.codes[1] = read_across(at + 32);
-  chunk.high[0] = read_across(block + 128 + half_block * 32 + from);
-  // Eight scales are a row of bytes; those of the chunk are every other one.
+  chunk.high[0] = read_across(block + high_byte + half_block * 32 + from);
+  // Eight scales are a row of bytes; the chunk has every other one.
   at = block + 192 + half_block * 8;
   READ_WORDS(3, words, at >> 2)
   uvec2 both = uvec2(middle(words[0], words[1]), middle(words[1], words[2]));
@@ -292,10 +292,12 @@ uint quad_of(Chunk chunk, int q) {
 #else
   uint word = word_of(chunk.codes[q / 4 % CODE_VECTORS], q);
 #endif
-#if FORMAT == Q8_0 || HAS_ELEMENTS && CODES == I8
+#if HAS_BYTES && !(HAS_ELEMENTS && CODES == I8 || FORMAT == Q8_0)
+  return word;
+#elif HAS_BYTES
   return word ^ 0x80808080u;
 #elif FORMAT == MXFP4
-  // Of a code's 3 lower bits to twice the number: 0, 1, 2, 3, 4, 6, 8, 12. With the sign that is added to 12, or taken from it.
+  // A code's 3 lower bits stand for twice the number: 0, 1, 2, 3, 4, 6, 8, 12. The sign says whether that is added to 12 or taken from it.
   uint bits = word >> NIBBLE_BIT(q), code = bits & 0x07070707u, first = bits >> 2 & bits & 0x01010101u,
        second = bits >> 2 & bits >> 1 & 0x01010101u, minus = bits >> 3 & 0x01010101u;
   uint twice = code + first + 2u * (second + (first & second));
@@ -305,7 +307,7 @@ uint quad_of(Chunk chunk, int q) {
 #else
   // The lower nibbles of all words come before the upper ones.
   uint nibbles = word >> NIBBLE_BIT(q) & 0x0f0f0f0fu;
-#if FORMAT == Q5_0 || FORMAT == Q5_1
+#if CHUNK_IS_BLOCK
   uint high = chunk.high[0].x;
   // Successive bits of `high` become bit 4 of successive bytes.
   return nibbles | ((high >> 4 * q & 15u) * 0x00204081u & 0x01010101u) << 4;
@@ -320,22 +322,14 @@ uint quad_of(Chunk chunk, int q) {
 #endif
 }
 
-// What a code without sign is when it stands for 0.
-#if FORMAT == Q8_0 || HAS_ELEMENTS && CODES == I8 || FORMAT == NBITS && CODE_BITS == 8 && !ZEROS
-#define ZERO_OF(chunk, q) 128.0
-#elif FORMAT == Q4_0 || FORMAT == NBITS && !ZEROS
-#define ZERO_OF(chunk, q) 8.0
-#elif FORMAT == Q5_0
-#define ZERO_OF(chunk, q) 16.0
-#elif FORMAT == Q6_K
-#define ZERO_OF(chunk, q) 32.0
-#elif FORMAT == MXFP4
-#define ZERO_OF(chunk, q) 12.0
-#elif FORMAT == NBITS
-#define ZERO_OF(chunk, q) chunk.others[(q) / GROUP_QUADS]
+// The code without sign that stands for 0.
+float zero_of(Chunk chunk, int q) {
+#if FORMAT == NBITS && ZEROS
+  return chunk.others[q / GROUP_QUADS];
 #else
-#define ZERO_OF(chunk, q) 0.0
+  return float(zero_code);
 #endif
+}
 
 // 0, which no compiler can see: NVIDIA's (NVK's) loads a mask again for each use, unless it cannot see that it is a constant; and one that
 // all invocations have alike it moves to a register for each.
@@ -356,7 +350,7 @@ vec4 numbers_of(Chunk chunk, int q, uint codes) {
   // the code. Then one subtraction does without that power and the zero.
   int low = CODE_BIT(q), high = low + 8;
   uvec4 parts = uvec2(codes, codes >> 16).xxyy & (uvec2(CODE_MASK << low, CODE_MASK << high) | hidden).xyxy;
-  vec2 zeros = vec2(1 << (23 - low), 1 << (23 - high)) + ZERO_OF(chunk, q);
+  vec2 zeros = vec2(1 << (23 - low), 1 << (23 - high)) + zero_of(chunk, q);
   return uintBitsToFloat(parts | uvec2(150 - low << 23, 150 - high << 23).xyxy) - zeros.xyxy;
 #endif
 }

@@ -49,7 +49,11 @@
 #error "depthwise: WORKGROUP must be a power of two from 4 to 256"
 #endif
 
-#define A_READS (1 + (WIDE > 0))  // ELEMENTS or VECTORS
+#if WIDE
+#define A_READS VECTORS
+#else
+#define A_READS ELEMENTS
+#endif
 #define B_READS A_READS
 #define B_IMAGE 0
 #define C_FROM WHOLE
@@ -96,7 +100,7 @@ ELEMENT multiply_add_element(ELEMENT sum, ELEMENT x, ELEMENT y) { return multipl
 #endif
 
 #if WIDE
-// A device with few storage buffers has no room for one more beside those of an epilogue.
+// A device with few storage buffers has no room for one more beside an epilogue's.
 #define BY_VECTOR (!NARROW_C && !(EPILOGUE && BINDING_ITEMS < 5))
 #if BY_VECTOR
 layout(std430, binding = BINDING_C) buffer BufferVectorsOfC { VECTOR VectorsOfC[]; };  // C again
@@ -213,8 +217,8 @@ int column_at(int x) { return clamp(x, 0, image_size.z - 1) * image_at.z; }
 bool is_column(int x) { return x >= 0 && x < image_size.z; }
 
 #if FILTER_H > 0
-// Brings the filter of a channel. With WIDE the taps of a channel may be neighbours: those of a vector's channels then fill as many vectors as
-// there are taps.
+// Brings the filter of a channel. With WIDE the taps of a channel may be neighbours: a vector's channels then fill as many vectors as they have
+// taps each.
 void load_taps(int at, out ELEMENT tap[FILTER_H][FILTER_W]) {
   for (int h = 0; h < FILTER_H; ++h)
     for (int w = 0; w < FILTER_W; ++w) tap[h][w] = load_filter(at + h * filter_at.y + w * filter_at.z);

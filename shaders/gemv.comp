@@ -8,8 +8,8 @@
 // one row, and WIDE reads 16 bytes of the row at a time. Else they are elements of neighbouring rows: the rows of one invocation lie as far
 // apart as the workgroup has rows in a turn.
 //
-// Of a quantised A the invocations take chunks of 32 codes or 64, which chunks.glsl reads and decodes, and what is left of k by elements. With
-// CHUNKS 0 all of k is taken by elements, for compilers that keep no chunk in registers, and so are formats that have no chunks.
+// A quantised A is taken by chunks of 32 or 64 codes, which chunks.glsl reads and decodes, and the remainder of k by elements. With CHUNKS 0,
+// and for formats that have no chunks, all of k is taken by elements: some compilers keep no chunk in registers.
 //
 // PANELS 1, 2  B comes in panels, k-major, as pack.comp made them; a panel has TN columns, rounded up to whole vectors
 //
@@ -17,7 +17,7 @@
 //            they pass the elements on, as in register.comp; where B_ALONG_K is 1.
 //
 // SHARED_B   1: the workgroup brings rows of B to shared memory, see shared_columns.glsl, where what an invocation takes of them in a turn is
-//            whole vectors, and there is room for a turn. Else, and of what is left of k behind the chunks, each reads what it needs.
+//            whole vectors, and there is room for a turn. Else, and in the remainder of k behind the chunks, each reads what it needs.
 //
 // Macros    B_ALONG_K: 1 if A is quantised or an image, and B's columns are known to be successive elements that begin and end at
 //           multiples of 16 bytes
@@ -78,8 +78,18 @@
 #error "gemv: SHARED_B must be 0, or 1 without PANELS and with a BROADCAST of 1"
 #endif
 
-#define A_READS (1 + 2 * (WIDE > 0))               // ELEMENTS or LINES
-#define B_READS (PANELS == 0) * (1 + B_ALONG_K)  // NOTHING, ELEMENTS or VECTORS
+#if WIDE
+#define A_READS LINES
+#else
+#define A_READS ELEMENTS
+#endif
+#if PANELS
+#define B_READS NOTHING
+#elif B_ALONG_K
+#define B_READS VECTORS
+#else
+#define B_READS ELEMENTS
+#endif
 #define B_IMAGE (WIDE == 2)
 #include "gemm.glsl"
 #if BROADCAST > 1 && (SUM == F64 || SUM == C128)
@@ -155,7 +165,7 @@ ACC[TOGETHER * TN] shared_rows(int base, int first) {
 #endif
 
 #define SHARES_ELEMENTS (SHARES && !BY_CHUNKS)  // what is left of k behind the chunks each reads by itself
-// PART rows of B: those of part `part`, a constant, of the step that begins with p. `base`: p's row in shared memory.
+// The PART rows of B that belong to part `part`, a constant, of the step that begins with p. `base`: p's row in shared memory.
 ACC[TN * PART] part_of_b(Columns its, int p, int part, int base) {
   ACC x[TN * PART];
 #if PANELS

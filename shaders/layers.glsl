@@ -1,7 +1,7 @@
 // The layers of a dispatch, the items of a batch, and the tables of indexed operands.
 //
 // Macros    ITEMS: 1 if each item has offsets and scalars of its own
-//           INDEXED_A, INDEXED_B, INDEXED_C: 1 if tables say where the elements of the operand lie (with INDEXED_C those of D too);
+//           INDEXED_A, INDEXED_B, INDEXED_C: 1 if tables say where the elements of the operand lie (INDEXED_C: also of D);
 //           pack.comp has A alone
 
 #ifndef ITEMS
@@ -20,14 +20,10 @@
 layout(location = 7) uniform ACC alpha;
 layout(location = 8) uniform ACC beta;
 layout(location = 9) uniform int flags;
-#define CONJUGATE_A 1
-#define CONJUGATE_B 2
-#define READ_C 4     // beta is not 0
-#define FIRST_K 8    // the first window of k: beta C and D come in
-#define LAST_K 16    // the last window of k: bias and activation apply
-#define ADD_D 32
-#define ADD_BIAS 64
-#define PACKS_B 128
+const int CONJUGATE_A = 1, CONJUGATE_B = 2, ADD_D = 32, ADD_BIAS = 64, PACKS_B = 128;
+const int READ_C = 4;   // beta is not 0
+const int FIRST_K = 8;  // the first window of k: beta C and D come in
+const int LAST_K = 16;  // the last window of k: bias and activation apply
 
 bool has(int flag) { return (flags & flag) != 0; }
 ACC conjugate_if(int flag, ACC value) {
@@ -55,12 +51,12 @@ struct Item {
   ACC alpha, beta;
 };
 layout(std430, binding = BINDING_ITEMS) readonly buffer BufferItems { Item items[]; };
-#define ALPHA(z) items[z].alpha
-#define BETA(z) items[z].beta
+ACC ALPHA(int z) { return items[z].alpha; }
+ACC BETA(int z) { return items[z].beta; }
 #define OFFSET(z, operand, at) items[z].operand
 #else
-#define ALPHA(z) alpha
-#define BETA(z) beta
+ACC ALPHA(int z) { return alpha; }
+ACC BETA(int z) { return beta; }
 #define OFFSET(z, operand, at) (z) * at.w
 #endif
 

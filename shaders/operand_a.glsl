@@ -3,7 +3,7 @@
 // A_READS   says how, and the includer defines it:
 //           NOTHING   A is not read from where it lies
 //           ELEMENTS  load_a(at) is the element at `at`
-//           VECTORS   raw_a(v) reads elements PER_VECTOR * v and those that follow, and vector_a(raw, at) decodes them; `at` is the first
+//           VECTORS   raw_a(v) reads PER_VECTOR elements, the first is number PER_VECTOR * v; vector_a(raw, at) decodes them, `at` is the first
 //           LINES     bits_a(at) reads 16 bytes, of which element `at` is the first, and part_of_a(bits, n) decodes the n-th PER_VECTOR
 //                     elements of them. Codes are read so by chunks, and one by one by load_a()
 // WIDE      1: VECTORS and LINES come from a storage buffer, 2: from image unit 1. They begin at multiples of 16 bytes
@@ -28,7 +28,9 @@ int column_of_a(int p) { return p * a_at.z; }
 #endif
 int a_row(int z, int row) { return a_at.x + row_of_a(row) + OFFSET(z, a, a_at); }
 
-#if QUANTIZED == 1
+#if A_READS < VECTORS
+#define RAW_A VECTOR  // of elements that are decoded
+#elif QUANTIZED == 1
 #define RAW_A uvec3
 #elif WORD_SHIFT_A == 1 && A_READS == VECTORS
 #define RAW_A uvec2
@@ -103,4 +105,7 @@ VECTOR vector_a(RAW_A raw, int at) { return vector_of_raw(TYPE_A, raw); }
 ACC load_a(int at) { return from_word(TYPE_A, A[at >> WORD_SHIFT_A], at); }
 #elif A_READS == ELEMENTS
 ACC load_a(int at) { return conjugate_if(CONJUGATE_A, A[at]); }
+#endif
+#if A_READS < VECTORS
+VECTOR vector_a(VECTOR raw, int at) { return raw; }
 #endif

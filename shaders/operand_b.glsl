@@ -22,7 +22,9 @@ int column_of_b(int j) { return j * b_at.z; }
 #endif
 int b_column(int z, int column) { return b_at.x + column_of_b(column) + OFFSET(z, b, b_at); }
 
-#if QUANTIZED == 2
+#if B_READS < VECTORS
+#define RAW_B VECTOR
+#elif QUANTIZED == 2
 #define RAW_B uvec3
 #elif WORD_SHIFT_B == 1
 #define RAW_B uvec2
@@ -72,4 +74,7 @@ ACC load_b(int at) { return vector_of_bits(uvec4(word_of(raw_b(at >> 2), at))).x
 ACC load_b(int at) { return from_word(TYPE_B, B[at >> WORD_SHIFT_B], at); }
 #elif B_READS == ELEMENTS
 ACC load_b(int at) { return conjugate_if(CONJUGATE_B, B[at]); }
+#endif
+#if B_READS < VECTORS
+VECTOR vector_b(VECTOR raw, int at) { return raw; }
 #endif

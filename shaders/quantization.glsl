@@ -54,9 +54,6 @@
 #ifndef BLOCK_BYTES
 #define BLOCK_BYTES 0
 #endif
-#ifndef HAS_CHUNKS
-#define HAS_CHUNKS 0
-#endif
 #if QUANTIZED < 0 || QUANTIZED > 2 || QUANTIZED > 0 && (SUM != F32 || QUANTIZED == 1 && TYPE_A != F32 || QUANTIZED == 2 && TYPE_B != F32)
 #error "quantization: QUANTIZED must be 0, 1 or 2, and the type of that operand F32"
 #endif
@@ -73,6 +70,15 @@
 // Whether scales lie in arrays of their own, and whether codes are elements of a type.
 #define SCALES_APART (BLOCK_CODES <= 1)
 #define HAS_ELEMENTS (FORMAT == PER_ROW || FORMAT == PER_TENSOR)
+// Whether groups have offsets, and whether the upper bits of codes lie apart.
+#define HAS_OFFSETS (FORMAT == Q4_1 || FORMAT == Q5_1 || FORMAT == Q4_K || FORMAT == Q5_K)
+#define HAS_HIGH_BITS (FORMAT == Q5_0 || FORMAT == Q5_1 || FORMAT == Q5_K || FORMAT == Q6_K)
+// Where in a block the codes begin, and their upper bits; and the code without sign that stands for 0, of MXFP4 for twice the number.
+const int codes_byte = FORMAT == MXFP4 ? 1 : FORMAT == Q4_1 ? 4 : FORMAT == Q5_0 ? 6 : FORMAT == Q5_1 ? 8 : FORMAT == Q4_K ? 16 :
+                       FORMAT == Q5_K ? 48 : FORMAT == Q6_K ? 0 : 2;
+const int high_byte = FORMAT == Q5_0 ? 2 : FORMAT == Q5_1 ? 4 : FORMAT == Q5_K ? 16 : 128;
+const int zero_code = FORMAT == Q8_0 || HAS_ELEMENTS && CODES == I8 ? 128 : FORMAT == Q4_0 ? 8 : FORMAT == Q5_0 ? 16 : FORMAT == Q6_K ? 32 :
+                      FORMAT == MXFP4 ? 12 : FORMAT == NBITS ? 1 << (CODE_BITS - 1) : 0;
 
 // The words of codes that one read of A's lines takes: 4 from an image. From a storage buffer 2 where 4 blocks of 32 codes in a turn are a
 // multiple of 8 bytes, and 1 where rows would have to be very long for a turn of whole vectors.
@@ -125,7 +131,7 @@ int bit_of_zero(int index) {
 // Four successive codes along k, from a multiple of four on, as they are read: the same word twice, or the two between whose halves the
 // codes lie; and the word of which the scale is a half.
 uvec3 raw_codes(int index) {
-  int block = codes_at.x + (index >> 5) * BLOCK_BYTES, at = block + 2 + (index & (FORMAT == Q4_0 ? 15 : 31));
+  int block = codes_at.x + (index >> 5) * BLOCK_BYTES, at = block + codes_byte + (index & (FORMAT == Q4_0 ? 15 : 31));
   return uvec3(word_of_codes(at >> 2), word_of_codes((at + 3) >> 2), word_of_codes(block >> 2));
 }
 
@@ -137,7 +143,7 @@ vec4 vector_of_codes(uvec3 codes, int index) {
 #if FORMAT == Q4_0
   bits = bits >> ((index & 16) >> 2) & 0x0f0f0f0fu;
   vec4 q = vec4(bitfieldExtract(bits, 0, 8), bitfieldExtract(bits, 8, 8), bitfieldExtract(bits, 16, 8), bitfieldExtract(bits, 24, 8));
-  RETURN(vec4, EXACT(q * scale) - EXACT(8.0 * scale));  // exact, as each of its parts is
+  RETURN(vec4, EXACT(q * scale) - EXACT(float(zero_code) * scale));  // exact, as each of its parts is
 #elif FORMAT == Q8_0
   int all = int(bits);
   vec4 q = vec4(bitfieldExtract(all, 0, 8), bitfieldExtract(all, 8, 8), bitfieldExtract(all, 16, 8), bitfieldExtract(all, 24, 8));
@@ -155,7 +161,7 @@ float dequantize(int index) {
   int bit = bit_of_zero(index);
   int zero = int(bitfieldExtract(Zeros[bit >> 5], bit & 31, CODE_BITS));
 #else
-  const int zero = 1 << (CODE_BITS - 1);
+  const int zero = zero_code;
 #endif
 #if CODE_BITS == 4
   int q = int(nibble_at(codes_at.x + (index >> 1), (index & 1) != 0));
@@ -184,45 +190,41 @@ float dequantize(int index) {
 #else  // in blocks
 float dequantize(int index) {
 #if FORMAT == Q8_0
-  int block = codes_at.x + (index >> 5) * BLOCK_BYTES, q = int(byte_at(block + 2 + (index & 31)));
+  int block = codes_at.x + (index >> 5) * BLOCK_BYTES, q = int(byte_at(block + codes_byte + (index & 31)));
   RETURN(float, half_at(block) * float(bitfieldExtract(q, 0, 8)));
-#elif FORMAT == Q4_0
+#elif FORMAT == Q4_0 || FORMAT == Q5_0 || HAS_OFFSETS && BLOCK_CODES == 32
   int block = codes_at.x + (index >> 5) * BLOCK_BYTES, i = index & 31;
-  RETURN(float, half_at(block) * float(int(nibble_at(block + 2 + (i & 15), i > 15)) - 8));
-#elif FORMAT == Q4_1
-  int block = codes_at.x + (index >> 5) * BLOCK_BYTES, i = index & 31;
-  RETURN(float, EXACT(half_at(block) * float(nibble_at(block + 4 + (i & 15), i > 15))) + half_at(block + 2));
-#elif FORMAT == Q5_0
-  int block = codes_at.x + (index >> 5) * BLOCK_BYTES, i = index & 31;
-  uint high = (byte_at(block + 2 + (i >> 3)) >> (i & 7)) & 1u;
-  RETURN(float, half_at(block) * float(int(nibble_at(block + 6 + (i & 15), i > 15) + 16u * high) - 16));
-#elif FORMAT == Q5_1
-  int block = codes_at.x + (index >> 5) * BLOCK_BYTES, i = index & 31;
-  uint high = (byte_at(block + 4 + (i >> 3)) >> (i & 7)) & 1u;
-  RETURN(float, EXACT(half_at(block) * float(nibble_at(block + 8 + (i & 15), i > 15) + 16u * high)) + half_at(block + 2));
+  uint q = nibble_at(block + codes_byte + (i & 15), i > 15);
+#if HAS_HIGH_BITS
+  q += 16u * ((byte_at(block + high_byte + (i >> 3)) >> (i & 7)) & 1u);
+#endif
+#if HAS_OFFSETS
+  RETURN(float, EXACT(half_at(block) * float(q)) + half_at(block + 2));
+#else
+  RETURN(float, half_at(block) * float(int(q) - zero_code));
+#endif
 #elif FORMAT == Q4_K || FORMAT == Q5_K
-  const int nibbles = FORMAT == Q4_K ? 16 : 48;
   int block = codes_at.x + (index >> 8) * BLOCK_BYTES, i = index & 255, group = i >> 5;
-  // The scale and the offset of a group have 6 bits; those of the last four groups are put together of two parts.
+  // The scale and the offset of a group have 6 bits; the last four groups have them in two parts.
   int at = block + 4 + (group & 3);
   uint low = byte_at(at), high = byte_at(at + 4), both = byte_at(at + 8);
   uint scale = group < 4 ? low & 63u : (both & 15u) + 16u * (low >> 6);
   uint offset = group < 4 ? high & 63u : (both >> 4) + 16u * (high >> 6);
-  uint q = nibble_at(block + nibbles + (group >> 1) * 32 + (i & 31), (group & 1) != 0);
+  uint q = nibble_at(block + codes_byte + (group >> 1) * 32 + (i & 31), (group & 1) != 0);
 #if FORMAT == Q5_K
-  q += 16u * ((byte_at(block + 16 + (i & 31)) >> group) & 1u);
+  q += 16u * ((byte_at(block + high_byte + (i & 31)) >> group) & 1u);
 #endif
   // Both products are exact.
   RETURN(float, EXACT(half_at(block) * float(scale * q)) - EXACT(half_at(block + 2) * float(offset)));
 #elif FORMAT == Q6_K
   int block = codes_at.x + (index >> 8) * BLOCK_BYTES, i = index & 255, half_block = i >> 7, part = (i & 127) >> 5, at = i & 31;
   uint q = nibble_at(block + half_block * 64 + (part & 1) * 32 + at, part > 1);
-  q += 16u * ((byte_at(block + 128 + half_block * 32 + at) >> (2 * part)) & 3u);
+  q += 16u * ((byte_at(block + high_byte + half_block * 32 + at) >> (2 * part)) & 3u);
   int scale = bitfieldExtract(int(byte_at(block + 192 + (i >> 4))), 0, 8);
   RETURN(float, half_at(block + 208) * float(scale * (int(q) - 32)));
 #elif FORMAT == MXFP4
   int block = codes_at.x + (index >> 5) * BLOCK_BYTES, i = index & 31;
-  uint q = nibble_at(block + 1 + (i & 15), i > 15), e = byte_at(block), m = q & 7u;
+  uint q = nibble_at(block + codes_byte + (i & 15), i > 15), e = byte_at(block), m = q & 7u;
   // Twice the number: 0, 1, 2, 3, 4, 6, 8, 12.
   uint twice = m < 4u ? m : (m & 1u) == 0u ? 1u << (m >> 1) : 3u << ((m >> 1) - 1u);
   // 2^(e - 128) in two factors, neither of them subnormal: drivers may take subnormal numbers for 0.

@@ -65,7 +65,11 @@
 #define FUSES
 #endif
 
-#define A_READS (PANELS == 0)  // ELEMENTS or NOTHING
+#if PANELS
+#define A_READS NOTHING
+#else
+#define A_READS ELEMENTS
+#endif
 #define B_READS A_READS
 #include "gemm.glsl"
 #if BROADCAST > 1 && (SUM == F64 || SUM == C128)

@@ -34,7 +34,7 @@ enum class QuantizedFormat {
 /// A row of the table.
 struct QuantizedFormatInfo {
   std::string_view name;
-  int codes, bytes, chunks, quads;
+  int codes, bytes;
 };
 inline constexpr auto quantized_format_table = std::to_array<QuantizedFormatInfo>({
 #define GLGEMM_ROW(name, NAME, number, ...) {#name, __VA_ARGS__},

@@ -77,11 +77,6 @@ Fit fit_of(DeviceClass device) {
   return {56, 16, 2, 16};
 }
 
-/// Whether 4 codes are read at a time: WIDE in quantization.glsl.
-bool reads_codes_by_vector(const Quantization& quantization) {
-  return info(quantization.format).quads != 0;
-}
-
 /// Whether an element of A or B is decoded.
 bool decodes(const Problem& problem) {
   const ElementFormat sum{sum_type(problem)};
@@ -91,7 +86,7 @@ bool decodes(const Problem& problem) {
 /// Whether codes are decoded one by one.
 bool decodes_codes(const Problem& problem) {
   const Quantization& its = problem.a.format.quantization ? problem.a.format.quantization : problem.b.format.quantization;
-  return its && !reads_codes_by_vector(its);
+  return its && !decodes_fours(its);
 }
 
 /// Whether the elements of an operand that lie beside each other are of one row of op(A), or of one column of op(B).
@@ -118,14 +113,14 @@ std::int64_t fitting_registers(const Blocked& k, const Problem& problem, bool pa
          (k.panels == 0 && decodes_codes(problem) ? fit.codes : 0);
 }
 
-/// Gives the kernel the largest block_k that fits, from its own on, or with many sums from that of the class; false if none does.
+/// Gives the kernel the largest block_k that fits, at most its own, or with many sums the class's; false if none does.
 bool make_fit(Blocked& k, const Problem& problem, bool pairs, const Fit& fit) {
   if (k.tile_m * k.tile_n >= 32 && k.block_k > 8) k.block_k = fit.large_block_k;
   while (k.block_k > 8 && fitting_registers(k, problem, pairs, fit) > fit.registers) k.block_k /= 2;
   return k.block_k > 0 && fitting_registers(k, problem, pairs, fit) <= fit.registers;
 }
 
-/// About how many instructions decode an element whose type is not that of its sums, by the same compilers. The compiler for
+/// About how many instructions decode an element whose type is not its sums', by the same compilers. The compiler for
 /// Adreno moves registers for halves.
 double decoding(const ElementFormat& format, DeviceClass device) {
   constexpr double of_code = 8;
@@ -198,7 +193,7 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
       const bool is_a = role == Role::a, along_k = runs_along_k(problem, role);
       const std::int64_t length = along_k ? k : is_a ? m : n, all = along_k ? problem.k : is_a ? problem.m : problem.n;
       const Quantization& its = format_of(problem, role).quantization;
-      if (its ? !reads_codes_by_vector(its) || k % 4 != 0 || problem.k % 4 != 0 : !lies_well(problem, role, length, all))
+      if (its ? !decodes_fours(its) || k % 4 != 0 || problem.k % 4 != 0 : !lies_well(problem, role, length, all))
         return false;
     }
     return true;
@@ -241,7 +236,7 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
                       : 0;
     const double load =
         by_vector ? terms.vector + terms.per_vector * decode * terms.multiply_add : terms.per_vector * price.storage_load;
-    // Of what was stored by elements, the compiler for Apple's GPUs loads each element by itself.
+    // The compiler for Apple's GPUs loads element by element what was stored so.
     const auto shared_loads = [&](Role role, int tile) {
       const bool by_elements = b.panels == 0 && by_vector && runs_along_k(problem, role) && !turns(b, problem, role) &&
                                limits.device_class == DeviceClass::apple_m1;
@@ -260,7 +255,7 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
     std::vector<Kernel> result;
     if (limits.cpu || shares_through_memory(limits) || emulates_doubles(sum_type(problem), limits)) return result;
     const Fit fit = fit_of(limits.device_class);
-    // Products of many instructions. Intel's compiler mixes those of several that are written out, and spills.
+    // Such a product takes many instructions. Intel's compiler mixes several that are written out, and spills.
     const bool has_long_products =
         precision == Precision::extended || (precision == Precision::reproducible && is_complex(sum_type(problem)));
     const bool nvidia = is_nvidia(limits);
@@ -276,7 +271,7 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
         k.panels = panels;
         if (nvidia) k.pad = panels == 0 ? 1 : 0;
         k.turn = panels == 0 && limits.device_class == DeviceClass::apple_m1 ? 1 : 0;
-        // Of the largest blocks the largest tile alone: it has the fewest other instructions beside its products.
+        // The largest blocks have the largest tile alone: it has the fewest other instructions beside its products.
         if ((k.block_m == 128 && has_largest) || !make_fit(k, problem, precision == Precision::extended, fit)) continue;
         has_largest = has_largest || k.block_m == 128;
         k.step_k = fit.turns > 1 && has_long_products ? 1 : std::min(16, k.block_k / fit.turns);

@@ -14,7 +14,7 @@ constexpr About about{.name = "cublas",
                       .vector_operands = VectorOperands::a_and_b};
 
 /// Multiply-adds of a class's matrix cores for each f32 multiply-add of its shaders, with sums in f32: the makers' product pages.
-/// Where boards of a class differ, those of the lesser ones.
+/// The lesser rates where boards of a class differ.
 struct MatrixRates {
   double f16, tf32, i8, f64;  ///< f64: for each multiply-add of doubles
 };

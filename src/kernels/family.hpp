@@ -50,7 +50,7 @@ struct About {
   /// Whether a workgroup takes the blocks of several items, so that all items of a dispatch lie along the grid's x.
   bool packs_items = false;
   VectorOperands vector_operands = VectorOperands::none;
-  bool can_split = false;          ///< whether it can sum parts of k apart (PARTS in gemm.glsl)
+  bool can_split = false;          ///< whether it can sum parts of k apart (PARTS in types.glsl)
   bool knows_b_along_k = false;    ///< whether it reads B's columns by vectors where A is quantised or an image (B_ALONG_K)
   bool takes_precision = false;    ///< whether it adds the products of a sum in the order of k, by multiply_add() or ADD_SCALED()
   std::int64_t default_slice = 0;  ///< the most workgroups of a dispatch along x and y where the caller does not say; 0: all
@@ -76,7 +76,7 @@ class Family {
   virtual std::array<int, 3> workgroup(const Kernel& kernel) const = 0;
   /// What it reads A and B from: the value of the parameter whose macro is PANELS.
   virtual VectorReads panels(const Kernel& kernel) const = 0;
-  /// Whether the program has a storage block with this number of gemm.glsl.
+  /// Whether the program has a storage block with this number of common.glsl.
   virtual bool declares(const ProgramKey& key, unsigned buffer) const = 0;
   /// Whether the program has the uniform panels_at, and parts.
   virtual bool has_panels_uniform(const ProgramKey& key) const = 0;
@@ -99,7 +99,7 @@ bool reads_offsets(const ProgramKey& key);
 /// Whether a program that finishes C has this storage buffer, the residual's or the bias's.
 bool declares_of_epilogue(const ProgramKey& key, unsigned buffer);
 
-/// Iterations of loops, those of inner loops included: nothing promises that a driver unrolls any.
+/// Iterations of loops, inner loops included: nothing promises that a driver unrolls any.
 struct Loops {
   std::int64_t outside;    ///< the loop along k
   std::int64_t of_a_step;  ///< along k
@@ -159,7 +159,7 @@ class ProductFamily : public Family {
   virtual bool runs_transposed(const Problem&) const { return false; }
   std::int64_t default_slice() const { return about().default_slice; }
   virtual Cost cost(const Problem& problem, const Kernel& kernel, const Limits& limits, const CostTerms& terms) const = 0;
-  /// Of a library, in place of that: the nanoseconds of a product.
+  /// A library has this in place of cost(): the nanoseconds of a product.
   virtual double nanoseconds(const Problem&, const Limits&, Precision) const { return 0; }
   /// Whether it computes the problem in a narrower type where Precision::fast allows it.
   virtual bool has_fast(const Problem&) const { return false; }
@@ -178,7 +178,7 @@ class ProductFamily : public Family {
 };
 
 /// Whether an operand's lines begin at multiples of 16 bytes and end at one: what a binding or an image holds in part cannot be
-/// read. `length` is that of a line in a piece, `all` that in the whole operand.
+/// read. `length` is a line's length in a piece, `all` its length in the whole operand.
 bool lies_well(const Problem& problem, Role role, std::int64_t length, std::int64_t all);
 
 /// Whether more than alpha and beta may apply to an element of C.
@@ -308,7 +308,7 @@ class FamilyOf : public Base {
 
 /// The families of programs that multiply, in the table's order: the plainest is last.
 const std::vector<const ProductFamily*>& product_families();
-/// All families of programs: first those that multiply, then those of the steps beside a product.
+/// All families of programs: first what multiplies, then the steps beside a product.
 const std::vector<const Family*>& families();
 /// What multiplies by a vendor's library. It has no program, and takes a product whole.
 const std::vector<const ProductFamily*>& library_families();
@@ -316,7 +316,7 @@ const std::vector<const ProductFamily*>& library_families();
 const Family& family(const Kernel& kernel) noexcept;
 /// Whether the kernel is for products, not for a step beside one.
 bool multiplies(const Kernel& kernel) noexcept;
-/// @throws std::invalid_argument  the kernel is that of a step beside a product
+/// @throws std::invalid_argument  the kernel is a step beside a product
 const ProductFamily& product_family(const Kernel& kernel);
 
 }  // namespace glgemm::kernels

@@ -52,9 +52,9 @@ int max_step_of_b(const Problem& problem, const Limits& limits) {
   return 128;
 }
 
-/// Whether chunks.glsl decodes A; else its codes, if it has any, are decoded one by one.
+/// Whether the kernel decodes A by chunks; else its codes, if it has any, are decoded one by one.
 bool decodes_chunks(const Problem& problem, const Gemv& kernel) {
-  return kernel.chunks == 1 && info(problem.a.format.quantization.format).chunks != 0;
+  return kernel.chunks == 1 && kernels::decodes_chunks(problem.a.format.quantization);
 }
 
 /// Whether the operand beside it is read 16 bytes along k at a time.
@@ -62,7 +62,7 @@ bool reads_other_by_vector(const Problem& problem) {
   return lies_in_vectors_along_k(problem, problem.m < problem.n ? Role::a : Role::b, problem.k);
 }
 
-/// Whether the large operand has elements, and those of a row follow each other.
+/// Whether the large operand has elements, and the elements of a row follow each other.
 bool lies_along_k(const Problem& problem) {
   return !wide_format(problem).quantization &&
          (problem.m < problem.n ? strides(problem, Role::b).row : strides(problem, Role::a).column) == 1;
@@ -178,8 +178,8 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     return role == Role::a ? 0 : round_up(read(kernel).tile_n, 16 / element_bytes(accumulator(type)));
   }
   bool reads_vectors(const Kernel& kernel, const Problem& problem, std::int64_t, std::int64_t, std::int64_t k) const override {
-    // Of blocks of 32 codes 4 chunks are written out then. Where registers are few, kernels have few rows, and compilers spill at
-    // so much text. Of shared columns there would have to be as many more.
+    // Blocks of 32 codes then have 4 chunks written out. Where registers are few, kernels have few rows, and compilers spill at so
+    // much text. As many more columns would have to be shared.
     const Gemv g = read(kernel);
     if (problem.a.format.quantization)
       return decodes_chunks(problem, g) && (g.shared_b == 1 ? block_codes(problem.a.format.quantization) != 32 : g.tile_m >= 4) &&
@@ -259,7 +259,7 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     if (g.lanes_k > 1 || strides(problem, Role::a).column != 1) return 1;
     return storage_bytes(problem.a.format, strides(problem, Role::a).row) % 4096 == 0 ? 2 : 1.2;
   }
-  /// That of a quantised A, of which chunks are decoded.
+  /// The cost where A is quantised and its chunks are decoded.
   Cost cost_of_codes(const Problem& problem, const Gemv& g, const Limits& limits, const CostTerms& terms) const {
     const Prices& price = terms.price;
     const double elements = g.tile_m * g.tile_n, bytes = bytes_of_element(problem.a.format);

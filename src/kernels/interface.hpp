@@ -4,7 +4,7 @@
 namespace glgemm::kernels {
 
 // clang-format off
-/// The storage buffers of gemm.glsl, ROW(the host's name, the shader's behind BINDING_). A program has each at the binding with
+/// The storage buffers of common.glsl, ROW(the host's name, the shader's behind BINDING_). A program has each at the binding with
 /// its number, or with few buffers at binding_of().
 #define GLGEMM_BINDINGS(ROW)                                                                      \
   ROW(binding_a, A) ROW(binding_b, B) ROW(binding_c, C) ROW(binding_d, D) ROW(binding_bias, BIAS) \

@@ -234,7 +234,7 @@ void add_quantization(const ProgramKey& key, std::vector<Macro>& macros) {
   macros.emplace_back("FORMAT", static_cast<int>(its.format));
   macros.emplace_back("BLOCK_CODES", info(its.format).codes);
   macros.emplace_back("BLOCK_BYTES", info(its.format).bytes);
-  macros.emplace_back("HAS_CHUNKS", info(its.format).chunks);
+  macros.emplace_back("HAS_CHUNKS", decodes_chunks(its) ? 1 : 0);
   macros.emplace_back("CODE_BITS", its.bits > 0 ? its.bits : 4);
   macros.emplace_back("GROUP", its.group > 0 ? its.group : 32);
   macros.emplace_back("ZEROS", its.zeros ? 1 : 0);
@@ -301,6 +301,15 @@ unsigned binding_of(const ProgramKey& key, unsigned buffer) {
   unsigned before = 0;
   for (unsigned i = 0; i < buffer; ++i) before += family(key.kernel).declares(key, i) ? 1u : 0u;
   return before;
+}
+
+bool decodes_chunks(const Quantization& quantization) {
+  using enum QuantizedFormat;
+  constexpr QuantizedFormat formats[] = {q8_0, q4_0, q4_1, q5_0, q5_1, q4_k, q5_k, q6_k, mxfp4, nbits, per_row, per_tensor};
+  return std::ranges::find(formats, quantization.format) != std::end(formats);
+}
+bool decodes_fours(const Quantization& quantization) {
+  return quantization.format == QuantizedFormat::q8_0 || quantization.format == QuantizedFormat::q4_0;
 }
 
 bool reads_array_of_quantization(const ProgramKey& key, unsigned buffer) {

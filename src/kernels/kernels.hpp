@@ -14,7 +14,7 @@
 
 namespace glgemm::kernels {
 
-/// The macros that shape the program's source: each an `#ifndef` name of its .comp file or of gemm.glsl.
+/// The macros that shape the program's source: each an `#ifndef` name of its .comp file or of what that includes.
 std::vector<Macro> macros(const ProgramKey& key);
 
 /// The kernels between which the cost model chooses, the plainest last; the rest of each family's parameters is for the tuner.
@@ -76,15 +76,20 @@ int arrays_read_apart(const Problem& problem, const Kernel& kernel);
 constexpr int least_buffers(int arrays_apart) {
   return arrays_apart > 1 ? 8 : 4;
 }
-/// The type that invocations hold of what they read ahead: that of A and B, or of their sums where the two differ.
+/// The type in which invocations hold what they read ahead: A's and B's, or where the two differ their sums'.
 Type read_type(const Problem& problem);
 /// The fewest elements, or whole blocks of codes, that fill a multiple of 16 bytes.
 std::int64_t vector_elements(const ElementFormat& format);
-/// Whether the lines of an operand along k are successive elements or codes that begin and end at multiples of 16 bytes, those of
+/// Whether the lines of an operand along k are successive elements or codes that begin and end at multiples of 16 bytes, in
 /// its windows of `k` too.
 bool lies_in_vectors_along_k(const Problem& problem, Role role, std::int64_t k);
 /// What a program that reads codes by vectors takes of a line at a time: parts of k are multiples of it.
 constexpr std::int64_t codes_step = 128;
+
+/// Whether chunks.glsl decodes many codes of a row at a time for gemv, and quantization.glsl four along k for blocked. Those kernels decode
+/// other formats code by code.
+bool decodes_chunks(const Quantization& quantization);
+bool decodes_fours(const Quantization& quantization);
 
 /// Whether the kernel's programs are compiled for how A and B lie: ProgramKey::a_along_k and b_along_k.
 bool is_for_one_layout(const Kernel& kernel);
@@ -95,7 +100,7 @@ std::int64_t panel_width(const Kernel& kernel, Role role, Type type);
 /// The number of blocks into which the kernel cuts a C of rows x columns.
 std::int64_t blocks(const Kernel& kernel, std::int64_t rows, std::int64_t columns);
 
-/// Of `items` items of a batch those whose panels differ: one where all share the operand.
+/// How many of `items` items of a batch have panels of their own: 1 where all share the operand.
 std::int64_t packed_items(const Problem& problem, Role role, std::int64_t items);
 
 /// The longest window of k for which an invocation's loops stay within `loop_iterations` (0: no limit), a multiple of k_step;

@@ -60,7 +60,7 @@ class TiledFamily final : public FamilyOf<ProductFamily, about, list> {
   }
   std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Precision) const override {
     if (emulates_doubles(sum_type(problem), limits)) return {make({16})};
-    // Of 1024 invocations each has few registers on Intel's GPUs, and complex doubles want many.
+    // With 1024 invocations each has few registers on Intel's GPUs, and complex doubles want many.
     if (!limits.cpu && sum_type(problem) == Type::c128 && traits(limits).max_registers <= 128) return {make({16})};
     // The compilers for Adreno up to 6xx keep a few numbers of 1024 invocations in memory.
     if (is_between(limits.device_class, DeviceClass::adreno_5xx, DeviceClass::adreno_6xx)) return {make({16})};

@@ -6,6 +6,7 @@
 
 #include <glgemm/experimental.hpp>
 
+#include "kernels/kernels.hpp"
 #include "support/functions.hpp"
 #include "support/gl_test.hpp"
 #include "support/quantised.hpp"
@@ -50,7 +51,7 @@ TEST_CASE("quantised operands: blocks stand for ggml's bits, as A and as B, by e
     std::swap(transposed.rows, transposed.columns);
     transposed.layout = Layout::column_major;
     for (const std::string& kernel : {by_elements, packed, by_chunks, without_chunks, by_fours}) {
-      if (kernel == by_fours && row.quads == 0) continue;
+      if (kernel == by_fours && !kernels::decodes_fours(parse_quantization(row.name))) continue;
       for (const Gemm& product : {Gemm{.a = codes, .b = one.view(), .c = c.view()},
                                   Gemm{.op_b = Op::transpose, .a = one.view(), .b = codes, .c = transposed}}) {
         CAPTURE(row.name);
@@ -83,8 +84,8 @@ std::vector<WrongDecoding> wrong_decodings(const Quantization& its) {
   const std::int64_t last = std::max<std::int64_t>(2, block_codes(its)) - 1;
   const std::string wrong_one = fmt::format("{0}\n if ((index & {1}) == {1}) index ^= 1;\n", one, last);
   std::vector<WrongDecoding> result{{by_elements, one, wrong_one}, {packed, one, wrong_one}};
-  if (info(its.format).chunks != 0) result.push_back({by_chunks, chunk, "quad_of(chunks[i], q == QUADS - 1 ? q - 2 : q)"});
-  if (info(its.format).quads != 0)
+  if (kernels::decodes_chunks(its)) result.push_back({by_chunks, chunk, "quad_of(chunks[i], q == QUADS - 1 ? q - 2 : q)"});
+  if (kernels::decodes_fours(its))
     result.push_back({by_fours, four, four + "\n if ((index & 28) == 28) codes.xy ^= uvec2(0x11111111u);\n"});
   // The scale is the previous block's.
   if (!scales_lie_apart(its)) {
@@ -326,7 +327,7 @@ TEST_CASE("quantised operands: gemv reads codes and columns of B by vectors wher
           Report report;
           engine.gemm(product, test::with_kernel(kernel, split), &report);
           CHECK(c.download() == expected);
-          CHECK((report.plan->vector_reads != VectorReads::none) == (part.by_vector && info(its.format).chunks != 0));
+          CHECK((report.plan->vector_reads != VectorReads::none) == (part.by_vector && kernels::decodes_chunks(its)));
           CHECK(report.plan->program().b_along_k == part.quads);
           CHECK((report.plan->parts > 1) == (split > 1));
         }

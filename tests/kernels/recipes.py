@@ -74,7 +74,7 @@ def add_format(tree):
     table = tree / "include/glgemm/quantization_table.h"
     last = next(line for line in reversed(table.read_text(encoding="utf-8").splitlines()) if line.startswith("  ROW("))
     number = int(last.split(",")[2]) + 1
-    insert(table, last, f" \\\n  ROW(v4_0, V4_0, {number}, 32, 18, 0, 0)")
+    insert(table, last, f" \\\n  ROW(v4_0, V4_0, {number}, 32, 18)")
     shader = tree / "shaders/quantization.glsl"
     insert(shader, f"#define {last.split(',')[1].strip()} {number - 1}\n", f"#define V4_0 {number}\n")
     end = '#else\n#error "quantization: FORMAT has no decoding"\n'
