@@ -25,6 +25,7 @@ INSTEAD = {"gemv": "lanes_k=8,tile_n=4"}  # where a kernel's defaults are among 
 
 
 BARRIER = re.compile(r"barrier(\d+)\(\);")
+ENTERS, LEAVES = "(", ")"  # a function, among the statements as they run
 TURNS = re.compile(r"(\w+) = 1 - \1;")  # of two halves of shared memory, which take turns, the other one from here on
 
 
@@ -78,16 +79,29 @@ def statements(text):
 
 
 def functions(text, shared):
-    """The statements of each function that touches shared memory or has a barrier, itself or by what it calls, by its name."""
-    bodies = {}
-    for head in re.finditer(r"^[\w\[\] *]+\b(\w+)\s*\([^;{}]*\)\s*\{", text, flags=re.M):
-        bodies[head[1]] = bodies.get(head[1], "") + text[head.end():end_of(text, head.end() - 1) - 1]  # of overloads all
+    """The parameters and the statements of each function that touches shared memory or has a barrier, itself or by what it calls, by its
+    name; of all overloads."""
+    bodies = collections.defaultdict(list)
+    for head in re.finditer(r"^[\w\[\] *]+\b(\w+)\s*\(([^;{}]*)\)\s*\{", text, flags=re.M):
+        parameters = re.findall(r"(\w+)\s*(?:\[[^,]*\])?\s*(?:,|$)", head[2])
+        bodies[head[1]].append((parameters, text[head.end():end_of(text, head.end() - 1) - 1]))
     found = {}
     touches = re.compile(r"\bbarrier\d+\(|" + "|".join(rf"\b{name}\s*\[" for name in shared))
-    while more := {name: body for name, body in bodies.items() if name not in found and touches.search(body)}:
+    while more := {name: all_ for name, all_ in bodies.items() if name not in found and any(touches.search(body) for _, body in all_)}:
         found.update(more)
         touches = re.compile("|".join(rf"\b{name}\s*\(" for name in more))
-    return {name: statements(body) for name, body in found.items() if name != "main"}
+    return {name: [(parameters, statements(body)) for parameters, body in all_] for name, all_ in found.items() if name != "main"}
+
+
+def arguments(text, begin):
+    """The arguments of a call whose parenthesis is at `begin`."""
+    found, depth = [""], 0
+    for c in text[begin + 1:end_of(text, begin) - 1]:
+        depth += (c in "([") - (c in ")]")
+        found[-1] += c
+        if c == "," and depth == 0:
+            found[-1:] = [found[-1][:-1], ""]
+    return found
 
 
 def wrong(body, shared, called, without=None):
@@ -100,15 +114,22 @@ def wrong(body, shared, called, without=None):
         named = {halves[word] for word in re.findall(r"\w+", index) if word in halves}
         return {(name, half) for half in named or {0, 1}}
 
+    outer = []  # the variables of the functions that have called this one
     for text in walk(body, called):
+        if text == ENTERS:
+            outer.append(dict(halves))
+        elif text == LEAVES:
+            halves.clear()
+            halves.update(outer.pop())
         if TURNS.fullmatch(text):
             halves[which] = 1 - halves[which]
             continue
         for name, value in re.findall(r"\b(\w+)\s*\+?=\s*([^=,;][^,;]*)", text) if which else ():
-            if name == which:
-                halves[name] = int(value)
-            elif used := [halves[word] ^ bool(other) for other, word in re.findall(r"(1 - )?\b([a-z]\w*)", value) if word in halves]:
-                halves[name] = used[0]
+            used = [halves[word] ^ bool(other) for other, word in re.findall(r"(1 - )?\b([a-z]\w*)", value) if word in halves]
+            if used or name == which:
+                halves[name] = used[0] if used else int(value)
+            elif "+=" not in text:
+                halves.pop(name, None)  # another variable of that name had a half
         if text == "memoryBarrierShared();":
             visible = True
             continue
@@ -137,8 +158,12 @@ def walk(body, called):
     """The statements as they run; a loop in which invocations meet runs twice."""
     for text, inside in body:
         if inside is None:
-            for name in re.findall(r"\b(\w+)\s*\(", text):
-                yield from walk(called.get(name, []), called)
+            for call in re.finditer(r"\b(\w+)\s*\(", text):
+                for parameters, its in called.get(call[1], []):
+                    yield ENTERS
+                    yield from (f"{name} = {value.strip()};" for name, value in zip(parameters, arguments(text, call.end() - 1)))
+                    yield from walk(its, called)
+                    yield LEAVES
             yield text
         else:
             for _ in range(2 if any(map(BARRIER.fullmatch, walk(inside, called))) else 1):
