@@ -20,6 +20,7 @@ spoilt = {
     "a heading that is not there": ("docs/index.md", None, "\n[x](guide.md#nowhere)\n", "has no heading"),
     "a member that is not there": ("docs/adding-a-kernel.md", "| `block_of` |", "| `tile` |", "a family has no member tile"),
     "a member left out": ("docs/adding-a-kernel.md", "| `block_of` |", "| |", "the table of members lacks block_of"),
+    "a call left out": ("docs/opengl-calls.md", "`glGetBooleanv`", "", "lacks glGetBooleanv"),
     "a README too long": ("README.md", None, "word " * 1200, "words, at most"),
 }
 failed = 0
