@@ -48,8 +48,8 @@ struct ExperimentalEngineOptions {
   /// Before its first use, each program runs a small product of integers, and every byte of the result is compared; drivers do
   /// miscompile. Where Precision promises bits, products of other numbers are compared to the bit: the promise rests on what the
   /// driver makes of `precise`. A program that fails is struck off (see Engine::struck_off), and another form of it
-  /// (ProgramKey::sealed) or another kernel is taken. The check waits for the GPU: a few milliseconds, and some tens of them where
-  /// bits are promised. prepare() does it ahead, and the program cache remembers it.
+  /// (ProgramKey::sealed) or another kernel is taken. The check waits for the GPU: a few milliseconds, and some tens of them
+  /// where bits are promised. prepare() does it ahead, and the program cache remembers it.
   bool self_check = true;
   /// The largest buffer that a DeviceMatrix makes; a larger matrix lies in bands. By default the largest that the driver gives.
   std::optional<std::int64_t> max_buffer_bytes{};

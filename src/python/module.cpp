@@ -239,7 +239,7 @@ py::dict types_of_c() {
   return result;
 }
 
-/// The same for each pair of different types that can be multiplied: the types that C may be, that of the sums last.
+/// The same for each pair of different types that can be multiplied: the types that C may be, the sums' type last.
 py::dict types_of_mixed_c() {
   py::dict result;
   const auto name = [](Type type) { return py::str(std::string(info(type).numpy)); };

@@ -34,7 +34,7 @@ Strided as_matrices(Strided c, bool row, bool column);
 /// The array as these matrices. They are copied if neither a leading dimension nor, where those may be, tables describe them.
 Placed placed(const std::string& who, const Array& array, const Strided& matrices, bool may_be_indexed = true);
 
-/// matrix_lines, or those of codes.
+/// matrix_lines, or lines of codes.
 std::optional<MatrixLines> lines_of(const Elements& elements, const Strided& matrices);
 /// Whether tables of offsets can say where the elements of these matrices lie.
 bool can_be_indexed(const Elements& elements, const Strided& matrices);

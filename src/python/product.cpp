@@ -244,7 +244,7 @@ Activation activation_of(const std::string& who, const py::object& given) {
   throw std::invalid_argument(message());
 }
 
-/// Of any type that Python makes a complex number of.
+/// Takes any type that Python makes a complex number of.
 std::complex<double> complex_of(const std::string& what, const py::object& given) {
   const Py_complex value = PyComplex_AsCComplex(given.ptr());
   if (value.real != -1.0 || !PyErr_Occurred()) return {value.real, value.imag};
