@@ -100,6 +100,5 @@ int main() {
     const glgemm::Matrix<float> expected = on_the_host(image, filters, bias, upsampling), got = result.download<float>();
     for (std::int64_t i = 0; i < got.size(); ++i) right = right && std::abs(got.data()[i] - expected.data()[i]) <= 1e-3f;
   }
-  engine.release();
   return right ? 0 : 1;
 }

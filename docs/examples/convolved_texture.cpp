@@ -48,7 +48,6 @@ int main() {
   sharpen(engine, textures[0], textures[1], width, height);
   gl("glBindTexture", GL_TEXTURE_2D, textures[1]);
   gl("glGetTexImage", GL_TEXTURE_2D, 0, GL_RGBA, GL_UNSIGNED_BYTE, texels.data());
-  engine.release();
   const unsigned char* row = &texels[4 * 5 * width];  // flat parts stay, and at the edge dark is darker, light lighter
   const auto is = [row](int x, int value) { return row[4 * x] == value && row[4 * x + 2] == value && row[4 * x + 3] == 255; };
   return is(5, 51) && is(9, 0) && is(10, 153) && is(15, 102) ? 0 : 1;

@@ -9,5 +9,4 @@ int main() {
   glgemm::Matrix<float> A{{1, 4}, {2, 5}, {3, 6}}, B{{7, 8, 9}, {10, 11, 12}};
   glgemm::Matrix C = engine.multiply(A, B);
   std::cout << C(2, 2) << '\n';  // 99
-  engine.release();
 }

@@ -41,7 +41,6 @@ int main() {
   bool right = C(2, 2) == 99;
   from_functions(engine, C);
   right = right && C(2, 2) == 3;
-  engine.release();
   on_all_devices(A, B, C);
   right = right && C(2, 2) == 99;
   return right ? 0 : 1;

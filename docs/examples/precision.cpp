@@ -11,7 +11,6 @@ int main() {
   glgemm::PlanOptions options;
   options.precision = glgemm::Precision::reproducible;
   const glgemm::Matrix<float> C = engine.multiply(A, B, options);
-  engine.release();
   const glgemm::Matrix<float> expected = glgemm::canonical_product(A, B);
   return std::memcmp(C.data(), expected.data(), static_cast<std::size_t>(C.size()) * sizeof(float)) == 0 ? 0 : 1;
 }

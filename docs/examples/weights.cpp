@@ -110,6 +110,5 @@ int main() {
         right = right && std::abs(each->data()[i] - expected.data()[i]) <= 1e-3f * std::max(1.0f, std::abs(expected.data()[i]));
     right = right && frames >= 2;
   }
-  engine.release();
   return right ? 0 : 1;
 }

@@ -105,8 +105,8 @@ class GLGEMM_EXPORT Accelerators {
   /// Computes C = alpha op(A) op(B) + beta C on all of them and waits for it.
   ///
   /// Pieces of C come from one queue, larger ones for faster accelerators by their measured rates, smaller ones towards the end
-  /// (options.min_piece), so that all end together. The pieces of a panel of B (or of A, where that moves less) go to one
-  /// accelerator as long as there are panels for the others, and a panel that it holds is not sent to it again. Each streams as
+  /// (options.min_piece), so that all end together. Pieces that share columns of B (or rows of A, where that moves less) go to
+  /// one accelerator as long as there are other columns for the others; what it holds is not sent to it again. Each streams as
   /// one engine would, within `device_memory_limit` and an equal share of `memory_limit` each. A piece's bits depend on
   /// the plan of the accelerator that computes it and not on how the pieces were shared out; devices that are alike plan alike.
   ///
@@ -200,7 +200,7 @@ class GLGEMM_EXPORT DistributedMatrix {
   /// In the order of the accelerators, without those that have none; if it is replicated, each has all rows.
   std::vector<RowRange> row_ranges() const;
 
-  /// Replaces the elements from (row, column) on by those of `host`, which may be changed afterwards.
+  /// Writes `host` over the elements from (row, column) on; `host` may be changed afterwards.
   /// @throws std::invalid_argument  the types differ, or the section leaves the matrix
   /// @throws DeviceLost             an accelerator that has some of these rows vanished; the message names it
   template <class T>

@@ -12,7 +12,7 @@
 namespace glgemm {
 
 /// The order of the filters' elements in memory, outermost first: O output channels, I input channels (of a group), H rows and W
-/// columns. Of one dimension it is OWI, OIW or WIO, of three ODHWI, OIDHW or DHWIO.
+/// columns. With one dimension: OWI, OIW or WIO; with three: ODHWI, OIDHW or DHWIO.
 enum class FilterLayout { ohwi, oihw, hwio };
 
 /// Filters in a buffer object of the application, without gaps. Their numbers of channels follow from the images.
@@ -36,7 +36,7 @@ struct Padding {
   enum class Kind { given, valid, same_upper, same_lower };
 
   Kind kind = Kind::given;
-  /// Of `given`, before the first and behind the last element; where they are empty, nothing.
+  /// With `given`: how much is added before the first and behind the last element; nothing if they are empty.
   Extents before{}, after{};
 
   static constexpr Padding valid() noexcept { return {Kind::valid, {}, {}}; }
@@ -55,7 +55,7 @@ struct Padding {
 ///
 /// on buffers of the engine's context; input is 0 outside the image, and `i` runs over the channels of o's group. (What networks
 /// call a convolution: mathematicians turn the filters around.) It is the product of a matrix whose rows are the input's elements
-/// under a filter, and of the filters; types are those of a product, see Gemm, and so is the bound of its error, with
+/// under a filter, and of the filters. Types, and the bound of the error, are as for a product, see Gemm, with
 /// k = (input channels / groups) x (filter's elements).
 ///
 /// Transposed, it is the gradient of such a convolution: input and output have changed places, input[n, o, y, x] filters[o, i, h,

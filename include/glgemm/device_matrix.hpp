@@ -46,15 +46,15 @@ class GLGEMM_EXPORT DeviceMatrix {
   /// The rows in each of its buffers (the last one has what is left), at least 1; rows() or 1 if it lies in one.
   std::int64_t band_rows() const noexcept { return band_rows_; }
 
-  /// The whole matrix, for Engine::gemm and for the application's own use of the buffer. In bands, `buffer` is 0, and the names
-  /// of the buffers are those of this object (or of the one that it is moved to).
+  /// The whole matrix, for Engine::gemm and for the application's own use of the buffer. In bands, `buffer` is 0, and the view
+  /// points to the buffers' names in this object (or in the object that it is moved to).
   BufferView view() const noexcept;
   /// Its section of rows x columns elements from (row, column) on.
   /// @throws std::invalid_argument  it leaves the matrix; or that lies in bands, and the section is neither inside one nor begins
   ///                                with the first row of one
   BufferView view(std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) const;
 
-  /// Replaces the elements from (row, column) on by those of `host`. May return before the device has them; `host` may then be
+  /// Writes `host` over the elements from (row, column) on. May return before the device has them; `host` may then be
   /// changed.
   /// @throws std::invalid_argument  the types differ, or the section leaves the matrix
   template <class T>

@@ -46,7 +46,7 @@ enum TileDescriptorPlace : std::size_t {
 struct ProcessGrid {
   int rows = 0;
   int columns = 0;
-  /// Which ranks are neighbours: those of a row of the grid (Layout::row_major, the default of BLACS) or those of a column.
+  /// Whether neighbouring ranks lie in a row of the grid (Layout::row_major, the default of BLACS) or in a column.
   Layout order = Layout::row_major;
 
   int rank_at(int row, int column) const noexcept {
@@ -63,12 +63,12 @@ GLGEMM_EXPORT std::int64_t local_size(std::int64_t size, std::int64_t tile, int 
 /// One product C = alpha op(A) op(B) + beta C of distributed matrices. op(A) is m x k, op(B) is k x n, C is m x n: the leading
 /// rows and columns of the matrices that the descriptors say, from their first element on.
 ///
-/// Types go together as in a Gemm. With beta = 0 C is not read. Along m, the tiles of op(A) are as large as those of C; along n,
-/// those of op(B) and of C; along k, those of op(A) and op(B). The arrays hold this rank's tiles; no two of them overlap.
+/// Types go together as in a Gemm. With beta = 0 C is not read. Tiles have equal sizes: op(A)'s and C's along m, op(B)'s and C's
+/// along n, op(A)'s and op(B)'s along k. The arrays hold this rank's tiles; no two of them overlap.
 ///
-/// One of A and B may be quantised. Its descriptor counts codes. Columns lie along k, as those of A with an op and of B without
-/// one do; MB is a multiple of section_codes(), and LLD one of block_codes(). On each rank the codes, scales and zeros are those
-/// of a QuantizedMatrix: a row of it is a column of the rank's array, and has LLD codes. Ranks send them as they lie.
+/// One of A and B may be quantised. Its descriptor counts codes. Its columns lie along k, so that A has an op and B has none; MB
+/// is a multiple of section_codes(), and LLD of block_codes(). Each rank's codes, scales and zeros form a QuantizedMatrix: its
+/// rows are the columns of the rank's array, of LLD codes each. Ranks send them as they lie.
 ///  - nbits: the scales and zeros belong to the rank's codes, and lie as these do.
 ///  - per_row: a scale for each column of the rank's array. Those in row RSRC of the grid are used; other ranks need none.
 ///  - per_tensor: the scale of the process (RSRC, CSRC) is used; other ranks need none.
@@ -78,8 +78,8 @@ struct TiledGemm {
   std::int64_t k = 0;
   ElementFormat a_format{};
   ElementFormat b_format{};
-  /// That of the sums, or f16 or bf16 where A or B is. Such a C is rounded once: where k has several runs, each rank keeps sums
-  /// of its tiles meanwhile.
+  /// The type of the sums; or f16 or bf16 if A or B has that type. Such a C is rounded once: if k has several runs, each rank
+  /// keeps sums of its tiles meanwhile.
   Type c_type = Type::f32;
   Op op_a = Op::none;
   Op op_b = Op::none;
@@ -91,7 +91,7 @@ struct TiledGemm {
   Scalar beta = 0;
   void* c = nullptr;
   TileDescriptor c_descriptor{};
-  /// Of a quantised A or B whose scales lie apart; null for what its format does not have.
+  /// The scales and zeros of a quantised A or B, if they lie apart from its codes; null for what its format does not have.
   const void* a_scales = nullptr;
   const void* a_zeros = nullptr;
   const void* b_scales = nullptr;
@@ -120,8 +120,8 @@ struct TiledReport {
   std::int64_t run_k = 0;
   /// Bytes of tiles that came from other ranks.
   std::int64_t bytes_received = 0;
-  std::chrono::nanoseconds
-      submit_time{};  ///< describing tasks to StarPU, those of other ranks that need this one's tiles included
+  /// Describing tasks to StarPU, also the tasks of other ranks that need this rank's tiles.
+  std::chrono::nanoseconds submit_time{};
   std::chrono::nanoseconds compute_time{};  ///< in tasks, all accelerators of the rank together, transfers to them included
   std::chrono::nanoseconds total_time{};
   std::string kernel;  ///< of the largest tile of C; empty without one
@@ -161,8 +161,8 @@ class GLGEMM_EXPORT Cluster {
   /// Computes the product and waits for it. Results have the same bits on any number of ranks whose devices are alike, for equal
   /// tiles, options and k.
   /// @throws std::invalid_argument  a descriptor is not usable; tiles or types do not go together; ranks disagree; or the tiles
-  /// of
-  ///                                a run do not fit the memory. The message has the numbers, and C is as it was
+  /// of a
+  ///                                run do not fit the memory. The message has the numbers, and C is as it was
   /// @throws GlError                a device failed; C may have been written in part
   void multiply(const TiledGemm& product, const TiledOptions& options = {}, TiledReport* report = nullptr);
 

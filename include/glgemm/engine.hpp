@@ -34,9 +34,9 @@ struct DeviceInfo {
   std::string version;
   /// A driver that computes on the CPU: llvmpipe, softpipe, or zink on lavapipe.
   bool software = false;
-  /// Of such a driver, the CPU: "amd-zen4", "intel-sapphire-rapids"; empty where it is not known.
+  /// The CPU of a software driver: "amd-zen4", "intel-sapphire-rapids"; empty if it is not known.
   std::string processor{};
-  /// Times are the device's own. Else, where OpenGL ES has no timer, they are the host's, taken when the device has done its
+  /// Whether the device measures times itself. Where OpenGL ES has no timer, the host measures them once the device has done its
   /// work.
   bool device_clock = true;
 };
@@ -58,12 +58,12 @@ struct ExperimentalEngineOptions;
 
 /// What ran, and how long it took. Filling it makes the call wait for the GPU.
 struct Report {
-  std::string kernel;                ///< that ran, with its parameters, as parse_kernel() reads it: "tiled:tile=32"
+  std::string kernel;                ///< the kernel that ran, with its parameters, as parse_kernel() reads it: "tiled:tile=32"
   std::shared_ptr<const Plan> plan;  ///< all that was decided, see inspect.hpp
   std::int64_t slices = 0;
   std::int64_t dispatches = 0;
   std::chrono::nanoseconds kernel_time{};  ///< on the GPU, from before the first dispatch to after the last
-  /// Of Engine::multiply, on the host's clock: from the first upload to the end of the download. 0 for other calls.
+  /// Engine::multiply: the host's time from the first upload to the end of the download. 0 for other calls.
   std::chrono::nanoseconds total_time{};
 };
 
@@ -72,41 +72,42 @@ enum class Vendor { none, allowed };
 
 /// How an engine works, beyond what the context decides.
 struct EngineOptions {
-  /// Whether a product takes a kernel that is compiled already, rather than wait until the planned one is. prepare() compiles the
-  /// planned one; so does the driver in the background, where it can (KHR_parallel_shader_compile).
+  /// Use a compiled kernel while the planned one compiles. The driver compiles that in the background if it can
+  /// (KHR_parallel_shader_compile); else prepare() does.
   bool use_ready_programs = false;
-  /// Gets lines for developers: programs compiled, programs that spill registers to memory (where the driver tells, see
-  /// Engine::compile), objects left behind. To hear of spills, the engine runs each program that it compiles once on nothing and
-  /// waits for it; with `use_ready_programs` it does not, and hears of none. Must not throw or call the engine.
+  /// Gets lines for developers: programs compiled, programs that spill registers to memory (if the driver tells, see
+  /// Engine::compile), objects left behind. To hear of spills, the engine runs each new program once on nothing and waits for it;
+  /// with `use_ready_programs` it does not, and hears of none. Must not throw or call the engine.
   std::function<void(std::string_view message)> log;
-  /// Whether each call asks if the engine's context is current, and throws std::invalid_argument if it is not. By default debug
-  /// builds of glgemm do.
+  /// Each call asks whether the engine's context is current, and throws std::invalid_argument if it is not. By default only debug
+  /// builds of glgemm ask.
   std::optional<bool> check_context{};
-  /// The folder that keeps compiled programs for later processes, where the driver gives their binaries. It is made when a
+  /// The folder that keeps compiled programs for later processes, if the driver gives their binaries. It is made when a
   /// program is first needed. Empty: no program is kept. By default the variable GLGEMM_PROGRAM_CACHE (empty: none), else
   /// $XDG_CACHE_HOME/glgemm/programs, else $HOME/.cache/glgemm/programs.
   ///
-  /// It holds at most 64 MiB; the files that were not used for longest go first. Any number of processes may share it, and it
+  /// It holds at most 64 MiB; the least recently used files go first. Any number of processes may share it, and it
   /// can be removed at any time. A program's key is the driver's names and the source, so that rewritten sources are kept apart.
   /// A file that cannot be read or written costs time and fails nothing. A folder that belongs to another user, or into which
   /// others may write, is not used.
   std::optional<std::string> program_cache{};
-  /// The path of a table that `glgemm tune` wrote. The engine reads it once, when it is made, and uses the entries for its device
-  /// there and in the built-in table as PlanOptions::tuning. Entries that cannot be read are left out, and `log` is told. Empty:
-  /// the built-in table alone. By default the table at TuningTable::user_path(), if it exists.
+  /// The path of a table that `glgemm tune` wrote. The engine reads it once, when it is made. If an entry for its device, there
+  /// or in the built-in table, is near enough to a product, the planner takes its kernel. Entries that cannot be read are left
+  /// out, and `log` is told. Empty: the built-in table alone. By default the table at TuningTable::user_path(), if it exists.
   std::optional<std::string> tuning{};
-  /// The longest time that a dispatch is planned to take. Drivers end a context whose work holds the device up for a few
-  /// seconds, and a frame waits for what was enqueued before it. A longer product is enqueued in slices of about that time, see
-  /// Engine::gemm.
+  /// The longest time that a dispatch is planned to take. A longer product is enqueued in slices of about this time, see
+  /// Engine::gemm: drivers end a context whose work holds the device up for a few seconds, and a frame waits for the work that
+  /// was enqueued before it.
   std::chrono::nanoseconds max_dispatch = std::chrono::milliseconds(100);
-  /// Whether products may run by the library of the device's maker, which reaches matrix cores that OpenGL does not: NVIDIA's
-  /// cuBLAS, on the same buffers, with its driver's libcuda. Both are looked for now, when the engine is made, and never needed:
-  /// Limits::vendor says how far that came, the log says why, and the planner takes the kernel `cublas` where it expects it to be
-  /// faster. A product that the library fails runs by a shader. docs/matrix-cores.md has what to know.
+  /// Products may run by the library of the device's maker, which reaches matrix cores that OpenGL does not: NVIDIA's cuBLAS, on
+  /// the same buffers, through its driver's libcuda. The engine looks for both when it is made, and needs neither: Limits::vendor
+  /// says what it found, the log says why. The planner takes the kernel `cublas` if it expects it to be faster. If the library
+  /// fails, a shader runs the product. See docs/matrix-cores.md.
   Vendor vendor = Vendor::none;
   /// The path of that library, or of its folder. By default the variable GLGEMM_CUBLAS, else where the system looks for
   /// libraries.
   std::optional<std::string> vendor_library{};
+  /// For tests, see experimental.hpp.
   Opaque<ExperimentalEngineOptions> experimental{};
 };
 
@@ -152,8 +153,8 @@ class GLGEMM_EXPORT Engine {
 
   /// Returns C = A B. A is m x k, B is k x n, C is m x n; m, n or k may be 0 (with k = 0, C is all zeros).
   ///
-  /// Uploads A and B, multiplies, waits, and reads C back. The types are of those of type_of(), and C has that of the sums: see
-  /// sum_type(). Floats of 16 and 8 bits are summed in f32. The error of each element of C is at most k u / (1 - k u) times the
+  /// Uploads A and B, multiplies, waits, and reads C back. type_of() has the types; C's type is sum_type(A's, B's). Floats of 16
+  /// and 8 bits are summed in f32. The error of each element of C is at most k u / (1 - k u) times the
   /// element of |A| |B|, with u = 2^-24 for sums in f32 and 2^-53 in f64; verify.hpp has the bound for complex numbers.
   /// @throws std::invalid_argument  the inner sizes differ; the message has the sizes
   /// @throws Unsupported            options.kernel cannot run this, or the driver lacks the type; nothing has been uploaded
@@ -170,69 +171,45 @@ class GLGEMM_EXPORT Engine {
 
   /// Enqueues C = act(alpha op(A) op(B) + beta C + D + bias) on the context's command stream; does not wait for the GPU.
   ///
-  /// op(A) is m x k, op(B) is k x n, C and D are m x n; in a batch, that for each item. With beta = 0, C is not read; with alpha
-  /// = 0, A and B are not. The gaps that C's ld leaves are not written. For barriers see the class comment.
+  /// op(A) is m x k, op(B) is k x n, C and D are m x n; in a batch, each item's are. With beta = 0, C is not read; with alpha =
+  /// 0, A and B are not. The gaps that C's ld leaves are not written. For barriers see the class comment.
   ///
   /// The first product of its kind plans, compiles and checks its programs, and makes room in the engine's workspace; prepare()
-  /// does so ahead. A later product of that kind makes these OpenGL calls and no others. None waits or asks for errors, and
-  /// nothing is allocated, except for a batch that gives its items one by one. inspect.hpp explains panels, parts and pieces.
-  /// - for each dispatch (one; with panels a pack of A, or of B, or both before; with parts of k a reduction after):
-  ///   glUseProgram, glBindBufferRange for each buffer, glBindImageTexture for panels (on CPU drivers), glProgramUniform* for
-  ///   what differs from the last dispatch of the program, glMemoryBarrier (not where only pieces of C that are apart are in
-  ///   flight), glDispatchCompute;
-  /// - where a batch gives its items one by one: glInvalidateBufferData, glBindBufferBase, glBufferSubData;
-  /// - where an operand is read as an image (gemv on CPU drivers), or panels lie in a workspace of the caller's:
-  ///   glGetIntegerv, glBindTexture twice and glTexBufferRange, and the same with glTexBuffer to let go of it;
-  /// - outside a scope, for each buffer of the product its size, and whether it is mapped: glIsBuffer, glBindBuffer,
-  ///   2 glGetBufferParameteri64v (3 for one that is mapped);
-  ///   glGetIntegerv (is there room for a debug group?), glPushDebugGroup and glPopDebugGroup; and to save and restore:
-  ///   glGetBooleanv, 4 glGetIntegerv, for each of the kernel's bindings glGetIntegeri_v and 2 glGetInteger64i_v, for each of its
-  ///   image units 6 glGetIntegeri_v; then glUseProgram, glBindBufferRange or glBindBufferBase for each, glBindImageTexture,
-  ///   3 glBindBuffer, and glIsProgram, glIsBuffer or glIsTexture for each object that is bound again. In a scope the size of a
-  ///   buffer is asked for the first time only;
-  /// - where a vendor's library runs it (EngineOptions::vendor), in place of the dispatches: 2 glMemoryBarrier, and for
-  ///   each buffer that the library knows glIsBuffer and glIsNamedBufferResidentNV; in a scope when it goes over;
-  /// - glIsProgramPipeline and glGetObjectLabel with EngineOptions::check_context; the queries of a Stopwatch for a report.
+  /// does so ahead. A later product of that kind neither waits nor allocates (a batch that gives its items one by one allocates).
+  /// docs/opengl-calls.md lists the OpenGL calls that it makes.
   ///
-  /// A product that takes longer than EngineOptions::max_dispatch is enqueued in slices of about that. Each slice adds
-  /// 2 glQueryCounter (glGenQueries at first; in OpenGL ES without a timer 2 glFinish) and glFlush. Reading their times later
-  /// adds glGetQueryObjectui64v, glGetIntegerv and, where the application has bound a query buffer, 2 glBindBuffer. The engine
-  /// learns its programs' speed from such slices, and expects a product's time from it; for a program that it knows nothing of,
-  /// it expects 8 times what the cost model says. The first long product of a program begins with small slices and waits for each
-  /// of them until they have grown to full length, which takes about as long as one full slice. How slices are cut changes no bit
-  /// of C.
+  /// A product that takes longer than EngineOptions::max_dispatch is enqueued in slices of about that time. The engine learns its
+  /// programs' speed from them, and expects a product's time from it; for a program that it knows nothing of, it expects 8 times
+  /// what the cost model says. The first long product of a program begins with small slices and waits for each of them until they
+  /// have grown to full length, which takes about as long as one full slice. How slices are cut changes no bit of C.
   ///
   /// If it throws anything but DeviceLost, nothing has been enqueued.
-  /// @throws std::invalid_argument  shapes or types disagree, a view leaves its buffer or is misaligned, a buffer is mapped and
-  /// not
-  ///                                persistently (GL_MAP_PERSISTENT_BIT), C overlaps an input
-  ///                                or another item's C; the message has the numbers
+  /// @throws std::invalid_argument  shapes or types disagree, a view leaves its buffer or is misaligned, a buffer is mapped
+  ///                                without GL_MAP_PERSISTENT_BIT, C overlaps an input or another item's C; the message has the
+  ///                                numbers
   /// @throws Unsupported            options.kernel cannot run this, no kernel passes its check on this driver, the driver lacks
-  /// the
-  ///                                type, or transform feedback is active
+  ///                                the type, or transform feedback is active
   /// @throws OutOfMemory            the workspace, or the buffer for the items, could not be had; the message has the bytes
   /// @throws GlError                the driver refused to compile the kernel that options.kernel names; the message has its log
   /// @throws DeviceLost             it waited, and the context was reset
   void gemm(const Gemm& product, const PlanOptions& options = {}, Report* report = nullptr);
 
-  /// Enqueues several products, of any shapes, in their order. All or none: each is checked before the first is enqueued.
+  /// Enqueues several products of any shapes, in their order. Checks all of them before it enqueues the first.
   void gemm(std::span<const Gemm> products, const PlanOptions& options = {});
 
-  /// A product as gemm() would run it, to be enqueued piece by piece by Job::advance.
+  /// A product as gemm() would run it. Job::advance enqueues it, slice by slice.
   ///
-  /// What may fail or take long happens here: it checks, plans, compiles and makes room. The job has buffers of its own beside
-  /// the operands (Plan::workspace, unless the product brings a workspace), so that other products and jobs may run in
-  /// between. The product's buffers, its workspace included, must stay as they are and unmapped, and what lies in them, until the
-  /// job's fence says that it is done; what its spans point to may go.
+  /// What may fail or take long happens here: this call checks, plans, compiles and makes room. The job has a workspace of its
+  /// own unless the product brings one, so that other products and jobs may run in between. Until the job's fence says that it is
+  /// done, the product's buffers must keep their sizes and contents and stay unmapped, its workspace included. What its spans
+  /// point to may go.
   /// Throws as gemm(); nothing has been enqueued.
   Job start(const Gemm& product, const PlanOptions& options = {});
 
   /// Enqueues a convolution, see convolution.hpp, on the context's command stream; does not wait for the GPU.
   ///
-  /// The first of its kind plans, compiles, checks and makes room, as the first product of a kind does. Then each piece of the
-  /// plan (inspect.hpp) is a copy of the input with a border of zeros, where it needs one (glUseProgram,
-  /// glBindBufferRange twice, glProgramUniform* for what differs, glMemoryBarrier, glDispatchCompute), and products as gemm()
-  /// enqueues them. What gemm() says of slices, barriers and OpenGL's state holds here too.
+  /// The first convolution of its kind plans, compiles, checks and makes room, as the first product of a kind does. What gemm()
+  /// says of slices, barriers and OpenGL's state holds here too, and docs/opengl-calls.md lists the calls.
   /// @throws std::invalid_argument  sizes or types disagree, a tensor leaves its buffer or is misaligned, a buffer is mapped as
   ///                                gemm() says, or the output overlaps what is read; the message has the numbers
   /// @throws Unsupported            as gemm(), or the workspace has no room for the copy of a row
@@ -240,8 +217,7 @@ class GLGEMM_EXPORT Engine {
   /// @throws GlError, DeviceLost    as gemm()
   void convolve(const Convolution& convolution, const PlanOptions& options = {}, Report* report = nullptr);
 
-  /// A convolution as convolve() would run it, to be enqueued piece by piece by Job::advance. As start() of a product, and throws
-  /// as convolve().
+  /// A convolution as convolve() would run it. As start() of a product; throws as convolve().
   Job start(const Convolution& convolution, const PlanOptions& options = {});
 
   /// As prepare() of products; a convolution's buffers need not exist. Throws as convolve().
@@ -252,11 +228,11 @@ class GLGEMM_EXPORT Engine {
   /// The plan that convolve() would run. Throws as make_plan. Any thread, while no other uses the engine.
   ConvolutionPlan plan(const ConvolutionProblem& problem, const PlanOptions& options = {}) const;
 
-  /// Copies texels to images in a buffer, or back: image i of the tensor is layer i of the texture's, and row 0 is the row of
-  /// texels at y = 0. The tensor has the size of the texture's level, and the first channels of a texel; what it lacks is written
-  /// as 0, or as 1 where it is alpha. Its layout is nhwc and its type f32 or f16. GL_RGBA8 and GL_R8 are numbers from 0 to 1.
-  /// Enqueues; does not wait. It sees what was drawn or stored to the texture before. What comes after write_texture() sees the
-  /// texture without a barrier of the caller's, and products see the tensor.
+  /// Copies texels to images in a buffer, or back: image i of the tensor is the view's layer i, and row 0 is the row of texels at
+  /// y = 0. The tensor has the size of the texture's level, and as many channels of a texel as it has channels, the first ones;
+  /// write_texture() writes the others as 0, alpha as 1. Its layout is nhwc and its type f32 or f16. GL_RGBA8 and GL_R8 are
+  /// numbers from 0 to 1. Enqueues; does not wait. It sees what was drawn or stored to the texture before. What comes after
+  /// write_texture() sees the texture without a barrier of the caller's, and products see the tensor.
   /// @throws std::invalid_argument  no such texture or level, a format that is not TextureView's, sizes or channels differ, or
   ///                                the tensor leaves its buffer or is misaligned; the message has the numbers
   /// @throws Unsupported            OpenGL ES has no images of the texture's format, or of storage that is not immutable; or a
@@ -264,8 +240,8 @@ class GLGEMM_EXPORT Engine {
   void read_texture(const TextureView& from, const TensorView& to);
   void write_texture(const TensorView& from, const TextureView& to);
 
-  /// The problem that gemm() plans for a product: make_plan(problem(product), limits(), options) is what it would run (with k = 0
-  /// where every alpha is 0, since A and B are then not read). Any thread.
+  /// The problem that gemm() plans for a product: it runs make_plan(problem(product), limits(), options). (If every alpha is 0,
+  /// it plans with k = 0, since it reads neither A nor B.) Any thread.
   /// @throws std::invalid_argument  the shapes disagree
   static Problem problem(const Gemm& product);
 
@@ -274,21 +250,21 @@ class GLGEMM_EXPORT Engine {
   Plan plan(const Problem& problem, const PlanOptions& options = {}, Explanation* why = nullptr) const;
 
   /// The programs that failed their self-check, or that the driver refused to compile or to link, and what was wrong. This
-  /// engine's plans do without them. Where PlanOptions names a kernel whose program is refused, the call throws GlError with the
+  /// engine's plans do without them. If PlanOptions names a kernel whose program is refused, the call throws GlError with the
   /// driver's log.
   std::vector<StruckOff> struck_off() const;
 
   /// Bytes of workspace that gemm() would need for the product. Throws as make_plan. Any thread.
   std::int64_t workspace_bytes(const Gemm& product, const PlanOptions& options = {}) const;
 
-  /// Bytes that buffers may have without crowding others out, as far as is known: 7/8 of what the driver reports as free now,
-  /// half of the main memory where it computes on the CPU, 1 GiB where it does not say.
+  /// Bytes that buffers may have without crowding others out, as far as is known: 7/8 of the memory that the driver reports as
+  /// free now; half of the main memory if the driver computes on the CPU; 1 GiB if the driver does not say.
   std::int64_t device_memory_bytes() const;
 
   /// Compiles the programs that the products need and runs each once on nothing, so that no later product of such shapes, types
-  /// and layouts waits for the driver's compiler (some compile at the first dispatch). The buffers need not exist. A product
-  /// whose A or B begins at a multiple of 16 bytes may run another program than one whose do not. Blocks. Throws as make_plan and
-  /// gemm; where shapes disagree, the message has the product's number.
+  /// and layouts waits for the driver's compiler (some compile at the first dispatch). The buffers need not exist. Whether A and
+  /// B begin at multiples of 16 bytes may change the program. Blocks. Throws as make_plan and gemm; if shapes disagree, the
+  /// message has the product's number.
   void prepare(std::span<const Gemm> products, const PlanOptions& options = {});
   /// The same for problems, see problem(). Throws as make_plan and gemm.
   void prepare(std::span<const Problem> problems, const PlanOptions& options = {});
@@ -296,38 +272,35 @@ class GLGEMM_EXPORT Engine {
   /// Compiles the plan's programs, runs each once on nothing, and returns what the driver told of each through GL_KHR_debug, in
   /// the order of the plan's stages. Results are not looked at and no program is checked. Blocks.
   ///
-  /// Some drivers tell only if a variable asks for it before the context is made, and none tells of a program that its own cache
-  /// of shaders holds; docs/drivers.md names the variables. While a program is made, the driver's messages go to the report. When
-  /// it is done, the application's callback gets those that are not the compiler's; the callback and the settings of debug output
-  /// are then as before. Nothing is reported while the context's stack of debug groups is full, since OpenGL restores which
+  /// Some drivers tell only if a variable asks for it before the context is made, and no driver tells of a program that its own
+  /// cache of shaders holds; docs/drivers.md names the variables. While a program is made, the driver's messages go to the
+  /// report. Then the application's callback gets the messages that are not the compiler's; the callback and the settings of
+  /// debug output are as before. Nothing is reported while the context's stack of debug groups is full: OpenGL restores which
   /// messages are enabled by that stack alone.
   /// @throws GlError  the driver refused a program
   std::vector<ProgramReport> compile(const Plan& plan);
 
-  /// The same for a convolution's programs, each once. The copy counts as one that packs A, a depthwise one as one that
-  /// multiplies.
+  /// The same for a convolution's programs, each once. The stage of a copy is pack_a; a depthwise program's is multiply.
   std::vector<ProgramReport> compile(const ConvolutionPlan& plan);
 
-  /// Copies a B into a matrix of its own, in the form that this engine's kernels read fastest: for a B that is used again and
-  /// again. Enqueues; does not wait.
+  /// Copies a B that many products use into a matrix of its own, in the form that this engine's kernels read fastest. Enqueues;
+  /// does not wait.
   /// @throws std::invalid_argument  the view leaves its buffer or is misaligned, is quantised or indexed, or its buffer is mapped
-  /// as
-  ///                                gemm() says
+  ///                                as gemm() says
   /// @throws OutOfMemory            with the bytes asked for
   PackedOperand prepack(const BufferView& b, Op op = Op::none);
 
   /// Copies the elements of a matrix from host memory to a buffer. `from` holds the view's stored lines (rows if row-major,
-  /// columns if column-major), each `ld` elements behind the one before; 0: without gaps. May return before the device has them;
-  /// the host's may then be changed. What lies between the view's lines is not written.
+  /// columns if column-major), each `ld` elements behind the one before; 0: without gaps. May return before the device has the
+  /// elements; the host's memory may then be changed. What lies between the view's lines is not written.
   /// @throws std::invalid_argument  the view leaves its buffer or is misaligned, its buffer is mapped as gemm() says, or an ld
-  /// below
-  ///                                the width
+  ///                                below the width
   void upload(const void* from, std::int64_t ld, const BufferView& to);
-  /// Copies the elements of a matrix from a buffer to host memory. Waits for what was enqueued before.
+  /// Copies the elements of a matrix from a buffer to host memory. Waits for all commands that were enqueued before.
   /// @throws std::invalid_argument  as upload
   void download(const BufferView& from, void* to, std::int64_t ld = 0);
 
-  /// A fence behind everything enqueued so far, by whomever.
+  /// A fence behind all commands that anybody has enqueued in this context so far.
   Fence fence();
 
   /// Saves OpenGL state now and restores it when the scope ends.  @throws std::invalid_argument  a scope is alive already
@@ -337,7 +310,7 @@ class GLGEMM_EXPORT Engine {
   /// Device matrices free theirs themselves.
   /// @throws std::invalid_argument  the engine checks, and its context is not current: abandon() is for a context that is gone
   void release();
-  /// Forgets the engine's OpenGL objects, and those of its device matrices, without calling OpenGL: for a context that is lost or
+  /// Forgets the OpenGL objects of the engine and of its device matrices, without calling OpenGL: for a context that is lost or
   /// gone. Any thread.
   void abandon() noexcept;
 

@@ -39,19 +39,19 @@ struct OffsetTable {
   std::span<const std::int32_t> values{};
   /// Where the offsets lie if `values` is empty, from a multiple of 4 bytes on.
   BufferPlace place{};
-  /// Of offsets in a buffer, which the host does not see: none is larger, and none negative.
+  /// The host does not see offsets in a buffer: none of them is larger than this, and none is negative.
   std::int64_t largest = 0;
 };
 
 /// An indexed view's elements: (i, j) lies rows[i] + columns[j] elements from the view's first byte.
 ///
 /// That says, without a copy, what neither a layout nor ld can: rows gathered by number, every third column, the columns of a
-/// convolution's input (im2col). Tables on the host that begin at 0 and go on in equal steps cost nothing: they are strides.
+/// convolution's input (im2col). Tables on the host that begin at 0 and go on by equal distances cost nothing: they are strides.
 struct Indexing {
   OffsetTable rows{}, columns{};
 };
 
-/// A matrix in a buffer object of the application, or in bands in several. It owns nothing.
+/// A matrix in a buffer object of the application, or in bands in several buffers. It owns nothing.
 struct BufferView {
   unsigned buffer = 0;    ///< the name of a buffer object of the engine's context or share group
   std::int64_t rows = 0;  ///< of the matrix as stored, before any op

@@ -206,7 +206,7 @@ typedef struct glgemm_epilogue {
 
 /// What the codes of an operand A or B mean, and where scales and zeros lie that are not in the codes' blocks: Quantization in
 /// quantization.hpp, which tells what goes together. Codes stand for numbers of type GLGEMM_F32, which is their view's type. They
-/// lie along k; the view's ld and the batch's strides and offsets count codes, and are multiples of those of a block.
+/// lie along k; the view's ld and the batch's strides and offsets count codes, in whole blocks.
 typedef struct glgemm_quantization {
   size_t struct_size;
   int32_t format;       ///< GLGEMM_Q4_0, ...; GLGEMM_UNQUANTIZED by default: as without this struct
@@ -215,7 +215,7 @@ typedef struct glgemm_quantization {
   int32_t zeros;        ///< GLGEMM_NBITS: 1 where each group has a zero of its own; 0 else
   int32_t scales_type;  ///< GLGEMM_NBITS, GLGEMM_PER_ROW, GLGEMM_PER_TENSOR: GLGEMM_F32, the default, GLGEMM_F16 or GLGEMM_BF16
   int32_t codes_type;   ///< GLGEMM_PER_ROW, GLGEMM_PER_TENSOR: GLGEMM_I8, the default, GLGEMM_U8, GLGEMM_F8E4M3, GLGEMM_F8E5M2
-  /// Of those formats, the scales' buffer and the first one's byte in it; the same of the zeros.
+  /// GLGEMM_NBITS, GLGEMM_PER_ROW, GLGEMM_PER_TENSOR: the buffers of scales and zeros, and the byte of the first of each.
   uint32_t scales_buffer;
   uint32_t zeros_buffer;
   int64_t scales_offset_bytes;
@@ -271,7 +271,7 @@ typedef struct glgemm_product {
   /// Where not NULL: A's, or B's, elements are codes. Programs that were compiled before these were here have none.
   const glgemm_quantization* quantization_a;
   const glgemm_quantization* quantization_b;
-  /// Where not NULL: tables say where A's, B's or C's elements lie. Those of C are on the host, and are the residual's too.
+  /// Where not NULL: tables say where A's, B's or C's elements lie. C's tables are on the host, and are the residual's too.
   /// Programs that were compiled before these were here have none.
   const glgemm_indexing* indexing_a;
   const glgemm_indexing* indexing_b;
@@ -320,7 +320,7 @@ typedef struct glgemm_filters {
 } glgemm_filters;
 
 /// One convolution of images in one to three dimensions, transposed or not, with an epilogue: Convolution in convolution.hpp has
-/// the formula. Types are those of a product.
+/// the formula. Types are as for a product.
 typedef struct glgemm_convolution {
   size_t struct_size;
   int32_t dimensions;  ///< of an image, 1 to 3, by default 2; arrays of three numbers have so many that count
@@ -360,10 +360,10 @@ typedef struct glgemm_limits {
   int32_t splits_storage_loads;      ///< whether the driver makes a load of 16 bytes from a storage buffer into four, 1 or 0
   int32_t cpu;                       ///< whether the device computes on a CPU, 1 or 0
   int64_t concurrent_groups;         ///< workgroups that run at the same time, as far as known
-  const char* device_class;          ///< maker and generation: "nvidia-ampere", ...; NULL: "unknown"
+  const char* device_class;          ///< maker and generation: "nvidia-ampere", ..., or "unknown"
   int32_t language;                  ///< of programs: 0 of OpenGL 4.3, 1 of OpenGL ES 3.1, 2 of OpenGL ES 3.2
   int32_t fuses_multiply_adds;       ///< whether fma() rounds once, 1 or 0; known of a CPU alone
-  int64_t subgroup_size;             ///< the invocations that run in step and share numbers fast, 0: none known; known of a CPU alone
+  int64_t subgroup_size;             ///< the invocations of a subgroup, if they share numbers fast; 0: they do not, or not known; CPUs alone
   int32_t vendor;                    ///< glgemm_engine_options.vendor: 0 was not asked, 7 the library is ready, else why not
 } glgemm_limits;
 
@@ -403,8 +403,7 @@ typedef struct glgemm_engine_options {
   void* user;  ///< handed to the callbacks
   /// Gets a line for what a developer may want to know: programs compiled, objects left behind. NULL: nobody does.
   void (*log)(const char* message, void* user);
-  /// 1: where the program that a product is planned with is not compiled yet, and another kernel's that can run it is, take that
-  /// one rather than wait. 0 by default.
+  /// 1: use a compiled kernel while the planned one compiles. 0 by default.
   int32_t use_ready_programs;
   /// 1: find out at each call whether the engine's context is current, and fail if not. 0: do not. -1, the default: in debug
   /// builds of glgemm do.
@@ -489,8 +488,8 @@ typedef struct glgemm_host_quantization {
   const void* scales;                 ///< NULL: the format has none that lie apart, or there are functions
   const void* zeros;
   /// Reads a section as a quantised matrix of its own, whose rows are the section's lines, in whole blocks; `scales` and `zeros`
-  /// are NULL where the format has none. Sections begin at a multiple of a block's codes, of GLGEMM_NBITS with 4 bits and zeros
-  /// of two groups'. Returns 0, or another number, which ends the product.
+  /// are NULL where the format has none. Sections begin at a multiple of a block's codes; with GLGEMM_NBITS of 4 bits with zeros, of
+  /// two groups' codes. Returns 0, or another number, which ends the product.
   int32_t (*read_codes)(const glgemm_section* section, void* codes, void* scales, void* zeros, void* user);
 } glgemm_host_quantization;
 
@@ -545,7 +544,7 @@ typedef struct glgemm_stream_report {
   int64_t piece_n;
   int64_t piece_k;
   int64_t device_bytes;  ///< of all buffers on the device
-  int64_t host_bytes;    ///< of those on the host
+  int64_t host_bytes;    ///< of all buffers on the host
   int64_t pieces;        ///< that were computed
   int64_t windows;
   int64_t bytes_to_device;
@@ -628,7 +627,7 @@ GLGEMM_EXPORT glgemm_status glgemm_engine_create(glgemm_get_proc_address get_pro
 /// Deletes the engine's OpenGL objects. Afterwards only glgemm_engine_release(), _abandon() and _destroy() may be called.
 /// A matrix's objects are freed with the matrix.
 GLGEMM_EXPORT glgemm_status glgemm_engine_release(glgemm_engine* engine);
-/// Forgets the engine's OpenGL objects, and those of its matrices, jobs, fences and scopes, without calling OpenGL: for a context
+/// Forgets the OpenGL objects of the engine, its matrices, jobs, fences and scopes, without calling OpenGL: for a context
 /// that is lost or gone. Any thread.
 GLGEMM_EXPORT glgemm_status glgemm_engine_abandon(glgemm_engine* engine);
 /// Does what glgemm_engine_release() does if the engine's context is current on this thread; else abandons the OpenGL objects and
@@ -676,8 +675,8 @@ GLGEMM_EXPORT glgemm_status glgemm_multiply_two_types(glgemm_engine* engine, int
 GLGEMM_EXPORT glgemm_status glgemm_gemm(glgemm_engine* engine, const glgemm_product* product, const glgemm_options* options,
                                         glgemm_report* report);
 /// Enqueues `count` products of different shapes, in their order. All are checked before the first is enqueued: if one is
-/// refused, none is enqueued. Structs may be smaller than this library's: the first one's struct_size is the step through the
-/// array.
+/// refused, none is enqueued. Structs may be smaller than this library's: struct_size of the first one is the distance from each to
+/// the next.
 /// @param products  an array; may be NULL if count is 0
 GLGEMM_EXPORT glgemm_status glgemm_gemm_grouped(glgemm_engine* engine, const glgemm_product* products, size_t count,
                                                 const glgemm_options* options);
@@ -836,7 +835,7 @@ GLGEMM_EXPORT glgemm_status glgemm_matrix_view(const glgemm_matrix* matrix, glge
 GLGEMM_EXPORT glgemm_status glgemm_matrix_view_section(const glgemm_matrix* matrix, int64_t row, int64_t column, int64_t rows,
                                                        int64_t columns, glgemm_view* view);
 
-/// Replaces all elements by those of `data`, of the matrix's type, row-major without gaps. May return before the device has them;
+/// Replaces all elements by `data`, of the matrix's type, row-major without gaps. May return before the device has them;
 /// `data` may then be changed. For a matrix without elements `data` may be NULL.
 GLGEMM_EXPORT glgemm_status glgemm_matrix_upload(glgemm_matrix* matrix, const void* data);
 /// Replaces the section of rows x columns elements from (row, column) on; `data` has no gaps.

@@ -9,22 +9,23 @@
 // The words for the parts of a product, from the largest to the smallest:
 //
 //   band    Some of the lines of a matrix that is too large for one buffer: each band lies in a buffer of its own.
-//   piece   What a plan does at a time: piece_m x piece_n elements of C for piece_batch items, and piece_k steps of k.
-//           Its operands are within the limits of buffer bindings and of the workspace. How a product is cut into pieces
-//           decides its bits.
-//           In a streamed product (streaming.hpp), a piece of C that stays on the device while all of k is added up.
-//   window  The part of an operand's buffer that a piece binds. In a streamed product, the steps of k for which parts of A and B
-//           are on the device at the same time: a plan of its own computes each window of k.
+//   piece   What a plan does at a time: piece_m x piece_n elements of C for piece_batch items, and piece_k elements along k. Its
+//           operands are within the limits of buffer bindings and of the workspace. How a product is cut into pieces decides its
+//           bits.
 //   part    Where k is cut inside a piece: the parts are summed apart, side by side, and a reduction adds them up.
-//   strip   In a streamed product: the part of A, B or C that one transfer brings to the device.
-//   panel   A few rows of A (or columns of B), stored k by k in the workspace: what the fastest kernels read. A pack step writes
-//           panels. (Where a stream or several devices share C: a group of its rows or columns.)
+//   panel   A few rows of A (or columns of B), stored k by k in the workspace. A pack step writes it, and fast kernels read it.
 //   stage   What a step does: pack A, pack B, multiply, or add up parts of k; in a convolution also copy or convolve. A piece
-//   runs its
-//           stages one after the other.
+//           runs its stages one after the other.
 //   step    One dispatch: one stage of one piece, or a slice of it.
 //   slice   The part of a stage's grid of workgroups that one step covers. Steps may be cut as small as a time limit asks for:
 //           that changes no bit of C.
+//   window  The part of an operand's buffer that a step binds.
+//
+// A streamed product (streaming.hpp) is cut once more, before each part gets a plan of its own:
+//
+//   piece   A part of C that stays on the device while all of k is added up. Devices that share C take pieces from one queue.
+//   window  Some successive elements along k, for which parts of A and B are on the device at one time.
+//   strip   A part of A, B or C that one transfer brings to the device.
 #pragma once
 
 #include <array>
@@ -88,32 +89,31 @@ GLGEMM_EXPORT Traffic traffic(const Problem& problem, const Kernel& kernel);
 /// What a program is compiled for. Two programs are the same exactly when their keys are equal field by field.
 struct ProgramKey {
   Kernel kernel;
-  /// What the program reads: of a packed operand, its panels. `pack` reads the operand that is packed as A and B.
+  /// The elements that the program reads; a packed operand is read as panels. In a pack program, both are the packed operand's.
   ElementFormat a{}, b{};
   Type c_type = Type::f32;
   bool epilogue = false;  ///< a residual, a bias or an activation may apply
   bool items = false;     ///< the items of the batch have offsets and scalars of their own, in a buffer
   bool parts = false;     ///< sums over parts of k go to the workspace, for a reduction
-  /// How the program reads an operand that is not packed: of gemv A, of blocked A and B.
+  /// How the program reads operands that are not packed: gemv reads A so, blocked reads A and B so.
   VectorReads vector_reads = VectorReads::none;
-  /// Tables say where the elements of an operand lie. `pack` reads the operand that is packed as A.
+  /// Tables say where the elements of A, B or C lie. In a pack program, A is the packed operand.
   bool indexed_a = false, indexed_b = false, indexed_c = false;
-  /// Of a family that is compiled for how A and B lie (blocked without panels): whether their neighbours in memory are neighbours
-  /// along k. Of gemv with a quantised A: whether besides B's columns begin and end at multiples of 16 bytes.
+  /// blocked without panels: neighbours in memory are neighbours along k. gemv has b_along_k too.
+  /// gemv, quantised A: also true only if B's columns are 16-byte aligned.
   bool a_along_k = false;
   bool b_along_k = false;
   /// Halves and 8-bit floats are decoded by integers, for a driver that cannot unpack them.
   bool halves_by_integers = false;
-  /// For a device with fewer storage buffers than gemm.glsl has numbers: those that the program has are numbered 0, 1, 2, ...; in
-  /// an epilogue these two say whether it has one for the residual, and one for the bias.
+  /// The device has fewer storage buffers than gemm.glsl has numbers: the program numbers its own 0, 1, 2, ... In an epilogue,
+  /// `residual` and `bias` say whether the program has a buffer for each.
   bool few_buffers = false;
   bool residual = false;
   bool bias = false;
-  /// Precision::fast stands here for a vendor's library alone. With Precision::extended sums are doubles if `doubles`, else two
-  /// floats each.
+  /// Only a vendor's library has Precision::fast here. Precision::extended sums in doubles if `doubles`, else in pairs of floats.
   Precision precision = Precision::standard;
   bool doubles = false;
-  /// Of programs that are not standard: no compiler can fuse or reorder their operations, even one that does so to `precise`
+  /// Precisions other than the standard one: no compiler can fuse or reorder the operations, even if it does so to `precise`
   /// numbers.
   bool sealed = false;
   friend auto operator<=>(const ProgramKey&, const ProgramKey&) = default;
@@ -127,7 +127,7 @@ GLGEMM_EXPORT std::string to_string(const ProgramKey& key);
 /// A program that gave a wrong result, see ExperimentalEngineOptions::self_check, or that the driver refused.
 struct StruckOff {
   ProgramKey program{};
-  std::string reason{};  ///< of a refused one with the first line of the driver's log
+  std::string reason{};  ///< for a refused program: with the first line of the driver's log
   bool refused = false;  ///< the driver did not compile or link it
   /// What follows its name in a message.
   const char* fault() const { return refused ? "is refused by the driver" : "failed its self-check"; }
@@ -136,8 +136,8 @@ struct StruckOff {
 
 // ---- Plans
 
-/// A part of a buffer in bytes. Of an operand: what one step binds, counted from the operand's first element. Binding offsets
-/// must be aligned: the executor rounds down and tells the shader the rest, for which a plan leaves room.
+/// A part of a buffer in bytes. An operand's window is what one step binds; its offset counts from the operand's first element.
+/// Binding offsets must be aligned: the executor rounds them down and tells the shader the remainder. Plans leave room for it.
 struct Window {
   std::int64_t offset_bytes = 0;
   std::int64_t size_bytes = 0;
@@ -153,39 +153,40 @@ constexpr std::size_t stage_count = 6;
 struct WorkspaceLayout {
   Window panels_a;
   Window panels_b;
-  /// Sums over parts of k; or over earlier windows of k where C's own type would round them.
+  /// Sums over parts of k; or over earlier pieces of k, if C's own type would round them.
   Window sums;
-  /// Of all parts together.
+  /// The bytes of all parts together.
   std::int64_t size_bytes = 0;
   friend bool operator==(const WorkspaceLayout&, const WorkspaceLayout&) = default;
 };
 
 /// How large a dispatch may be, in workgroups.
 struct LargestDispatch {
-  /// Columns and rows of a multiply step: what ExperimentalPlanOptions asks for, as far as the device allows.
+  /// Columns and rows of a multiply step: ExperimentalPlanOptions asks for them, the device limits them.
   std::int64_t columns = 0;
   std::int64_t rows = 0;
-  /// What the device allows: along x, y and z, and altogether.
+  /// The device's limits: along x, y and z, and altogether.
   std::array<std::int64_t, 3> groups{};
   std::int64_t groups_product = 0;
   friend bool operator==(const LargestDispatch&, const LargestDispatch&) = default;
 };
 
-/// What shall run, completely decided: a kernel, and the sizes of the pieces into which loops over m, n and k cut the product.
-/// Small however large the product is; `next_slice` enumerates its steps. Equal plans give equal bits on one device.
+/// All that is decided before a product runs: a kernel, and the sizes of the pieces into which loops over m, n and k cut the
+/// product. A plan is small however large the product is; `next_slice` enumerates its steps. Equal plans give equal bits on one
+/// device.
 struct Plan {
-  /// As it runs: the transposed one if `transposed`.
+  /// The problem that runs: the transposed one if `transposed`.
   Problem problem;
   /// C^T = op(B)^T op(A)^T is run in place of C = op(A) op(B): A and B have changed places, and rows are columns.
   bool transposed = false;
   Kernel kernel;
-  /// The sizes of a piece: what one set of buffer windows and one window of k covers. m, n and k themselves if nothing is cut.
+  /// The sizes of a piece, which one set of buffer windows covers. m, n and k themselves if nothing is cut.
   std::int64_t piece_m = 0;
   std::int64_t piece_n = 0;
   std::int64_t piece_k = 0;
   std::int64_t piece_batch = 0;
-  /// The items' offsets and scalars come from a buffer. Items that are given one by one and lie too far apart for a window are
-  /// pieces of their own instead, and the engine sets the offsets and scalars of each.
+  /// The items' offsets and scalars come from a buffer. If items are given one by one and lie too far apart for one window, each
+  /// is a piece instead, and the engine sets its offsets and scalars.
   bool items_in_buffer = false;
   /// See ProgramKey.
   VectorReads vector_reads = VectorReads::none;
@@ -201,17 +202,17 @@ struct Plan {
   LargestDispatch largest_dispatch;
 
   bool packs(Role role) const noexcept { return (role == Role::a ? workspace.panels_a : workspace.panels_b).size_bytes > 0; }
-  /// Whether sums go to the workspace, for a reduction: where k is cut into parts, for each precision but the standard, and where
-  /// a program that finishes C itself would have more storage buffers than a device with few of them allows.
+  /// Whether sums go to the workspace, for a reduction: k is cut into parts; the precision is not the standard one; or a program
+  /// that finishes C itself would have more storage buffers than the device allows.
   GLGEMM_EXPORT bool reduces() const noexcept;
   /// The program of a stage.
   GLGEMM_EXPORT ProgramKey program(Stage stage = Stage::multiply) const;
-  /// The stages that it has, in their order.
+  /// The plan's stages, in their order.
   GLGEMM_EXPORT std::vector<Stage> stages() const;
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
-/// Why a plan is what it is, for people. Nothing in it changes what runs.
+/// Why a plan is as it is, for people. Nothing in it changes what runs.
 struct Explanation {
   struct PassedOver {
     Kernel kernel;
@@ -223,18 +224,18 @@ struct Explanation {
   By chosen_by = By::model;
   /// Seconds that the cost model expects a run to take.
   double expected_seconds = 0;
-  /// Why the precision that was asked for is not the plan's; empty if it is.
+  /// Why the plan has another precision than PlanOptions asks for; empty if it has the same.
   std::string precision{};
-  /// The kernels that were not taken, and why not: those that the model takes for slower, the runner-up first; then those that
-  /// cannot run the problem.
+  /// The kernels that were not taken, and why not: first kernels that the model expects to be slower, the fastest of them first;
+  /// then kernels that cannot run the problem.
   std::vector<PassedOver> passed_over{};
 };
 
-/// Chooses a kernel and cuts the product so that every piece is within the limits. Where `why` is given, it gets the reasons.
-/// @throws std::invalid_argument  as `validate`; or a limit is none that a device can have (no workgroups, say), or `options`
-///                                has a forced kernel that is malformed (a tile of 7, say), or a negative split
-/// @throws Unsupported            no kernel can run it, or the forced one cannot, the driver lacks the type or the precision, or
-///                                the workspace is too small for any piece; the message says why
+/// Chooses a kernel and cuts the product so that every piece is within the limits. `why`, if given, gets the reasons.
+/// @throws std::invalid_argument  as `validate`; or no device can have such a limit (no workgroups, say), or `options` has a
+///                                malformed kernel (a tile of 7, say), or a negative split
+/// @throws Unsupported            no kernel can run it, options.kernel cannot, the driver lacks the type or the precision, or the
+///                                workspace is too small for any piece; the message says why
 GLGEMM_EXPORT Plan make_plan(const Problem& problem, const Limits& limits, const PlanOptions& options = {},
                              Explanation* why = nullptr);
 
@@ -289,13 +290,13 @@ struct Cursor {
   friend bool operator==(const Cursor&, const Cursor&) = default;
 };
 
-/// The next step of the plan, of about `work` multiply-adds (at least one workgroup, at most the largest dispatch), and moves the
-/// cursor past it; none at the end. How large the steps are never changes a bit of the result.
+/// Returns the plan's next step, of about `work` multiply-adds (at least one workgroup, at most the largest dispatch), and moves
+/// the cursor past it; nothing at the end. The size of steps changes no bit of the result.
 GLGEMM_EXPORT std::optional<Step> next_slice(const Plan& plan, Cursor& cursor,
                                              double work = std::numeric_limits<double>::infinity());
 
-/// How many dispatches the plan has when each is as large as it may be (2^63 - 1 if there are more), and the work of all steps of
-/// each stage, whatever their size.
+/// The number of dispatches if each is as large as it may be (2^63 - 1 if there are more), and the work of all steps of each
+/// stage.
 struct PlanSize {
   std::int64_t dispatches = 0;
   std::int64_t pieces = 0;
@@ -417,31 +418,32 @@ GLGEMM_EXPORT ConvolutionPlan make_plan(const ConvolutionProblem& problem, const
 
 // ---- Streamed products
 
-/// How a product is streamed, completely decided. C is cut into pieces of piece_m x piece_n. A piece stays on the device while k
-/// is walked in windows of piece_k, for which parts of A and B are brought there. Equal plans give equal bits on one device.
+/// All that is decided before a product is streamed. C is cut into pieces of piece_m x piece_n. A piece stays on the device while
+/// the product walks along k in windows of piece_k; for each window, a part of A and a part of B are brought to the device. Equal
+/// plans give equal bits on one device.
 struct StreamPlan {
   Problem problem;
   std::int64_t piece_m = 0;
   std::int64_t piece_n = 0;
   std::int64_t piece_k = 0;
-  /// The pieces go down the columns of C, so that a part of B that is on the device with all of k stays there. Else they go along
-  /// the rows, and a part of A stays.
+  /// The order of pieces. True: down the columns of C, so that a part of B that has all of k stays on the device. False: along
+  /// the rows, so that a part of A stays.
   bool by_columns = false;
-  /// How a window of k of a whole piece runs. Pieces at the edges take the same kernel.
+  /// How one window of k of a whole piece runs. Smaller pieces at C's edges take the same kernel.
   Plan window;
-  /// The bytes of a strip, in which parts of A, B and C are brought to the device, and how many strips there are: enough for a
-  /// window, so that the host fills the next one while the device works (two, within a memory_limit); one where the device is the
-  /// CPU, which has to fill it.
+  /// The bytes of a strip, and the number of strips. Each transfer of a part of A, B or C to the device fills a strip. There are
+  /// enough for a window, so that the host fills the next window's while the device works (two strips within a memory_limit); one
+  /// strip if the device is the CPU, which fills it itself.
   std::int64_t strip_bytes = 0;
   int strips = 1;
-  /// The bytes of all buffers on the device, and of those on the host. A driver that computes on the CPU has all on the device.
+  /// The bytes of all buffers on the device, and of all buffers on the host. A driver that computes on the CPU has all on the
+  /// device.
   std::int64_t device_bytes = 0;
   std::int64_t host_bytes = 0;
   /// Bytes that are brought to the device and from it.
   double moved_bytes = 0;
-  /// No cut into pieces moves fewer bytes within the limit on the device, S bytes. Let A, B and C be the matrices' bytes and s
-  /// those of a sum: C, and of A and B the least of 2 sqrt(A B m n s / S), A + B (A + m s) / S and B + A (B + n s) / S, or A + B
-  /// where that is more.
+  /// No cut into pieces moves fewer bytes. With A, B, C: the matrices' bytes; s: the bytes of a sum; S: the limit on the device:
+  ///   C + max(A + B, min(2 sqrt(A B m n s / S), A + B (A + m s) / S, B + A (B + n s) / S))
   double bound_bytes = 0;
 
   GLGEMM_EXPORT std::int64_t pieces() const noexcept;
@@ -453,8 +455,8 @@ struct StreamPlan {
 /// What a driver's compiler tells of a program, in the same units for every maker. What a driver does not tell is absent.
 struct ProgramStatistics {
   std::optional<std::int64_t> registers;  ///< of 32 bits, for each invocation
-  /// Registers written to memory for lack of room, and read back. AMD's driver counts registers; those of Intel, NVIDIA, Apple
-  /// and Adreno count instructions, with those for arrays that are indexed at run time.
+  /// Registers written to memory for lack of room, and read back. AMD's driver counts registers. Intel's, NVIDIA's, Apple's and
+  /// Adreno's drivers count instructions, which include accesses to arrays that are indexed at run time.
   std::optional<std::int64_t> spills, fills;
   std::optional<std::int64_t> local_bytes;     ///< memory of each invocation's own: spills, and arrays indexed at run time
   std::optional<std::int64_t> shared_bytes;    ///< of each workgroup, as the device allocates it

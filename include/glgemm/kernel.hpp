@@ -57,8 +57,8 @@ GLGEMM_EXPORT std::string_view summary(const Kernel& kernel) noexcept;
 /// The name and every parameter: "tiled:tile=32", "naive:workgroup_x=8,workgroup_y=8". `parse_kernel` reads it back.
 GLGEMM_EXPORT std::string to_string(const Kernel& kernel);
 /// Reads "tiled", "tiled:tile=16", ...; parameters that are not named keep their defaults.
-/// @throws std::invalid_argument  an unknown kernel or parameter, or a value that is not a number; the message lists the known
-/// ones
+/// @throws std::invalid_argument  an unknown kernel or parameter, or a value that is not a number; the message lists what
+///                                there is
 GLGEMM_EXPORT Kernel parse_kernel(std::string_view text);
 /// The parameters of the kernel's family, in the order in which `to_string` writes them.
 GLGEMM_EXPORT std::vector<KernelParameter> parameters(const Kernel& kernel);

@@ -8,7 +8,7 @@
 
 namespace glgemm {
 
-/// The language in which the driver takes programs: that of OpenGL 4.3 to 4.6, of OpenGL ES 3.1 or of OpenGL ES 3.2.
+/// The language in which the driver takes programs: GLSL of OpenGL 4.3 to 4.6, of OpenGL ES 3.1 or of OpenGL ES 3.2.
 enum class ShadingLanguage { glsl_430, essl_310, essl_320 };
 
 /// How far an engine came with a vendor's library that multiplies, see EngineOptions::vendor.
@@ -55,8 +55,8 @@ struct Limits {
   bool splits_storage_loads = false;
   /// fma() rounds once. On a CPU it is then one instruction, and a * b + c is two. Found out on a CPU alone.
   bool fuses_multiply_adds = false;
-  /// The invocations that run in step (`gl_SubGroupSizeARB`), if they get each other's numbers about as fast as their own; else, and
-  /// where it is unknown, 0. Found out on a CPU alone.
+  /// The size of a subgroup (`gl_SubGroupSizeARB`), if its invocations get each other's numbers about as fast as their own; 0 if
+  /// they do not, or if it is unknown. Found out on a CPU alone.
   std::int64_t subgroup_size = 0;
   /// The device computes on a CPU. The cost model then counts differently, see src/plan/cost_model.cpp.
   bool cpu = false;

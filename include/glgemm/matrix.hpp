@@ -17,7 +17,7 @@
 
 namespace glgemm {
 
-/// Which elements are neighbours in memory: those of a row (C, NumPy) or those of a column (Fortran, BLAS).
+/// Which elements are neighbours in memory: elements of a row (C, NumPy) or elements of a column (Fortran, BLAS).
 enum class Layout { row_major, column_major };
 
 /// A dense matrix in host memory: rows x columns elements of T, row-major, without gaps.

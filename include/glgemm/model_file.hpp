@@ -1,4 +1,4 @@
-// Weights as models' files have them: .gguf and .safetensors, read in place. Of glgemm::weights. Any thread.
+// Weights as models' files have them: .gguf and .safetensors, read in place. Link glgemm::weights. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@
 
 namespace glgemm {
 
-/// A tensor of a model's file. Of `type` and `quantization` one says what its elements are; neither, if glgemm has no such type.
+/// A tensor of a model's file. Either `type` or `quantization` says what its elements are; neither does if glgemm has no such
+/// type.
 struct ModelTensor {
   std::string name;
   /// What the file calls its type: "F16", "Q4_K", "F8_E4M3"; or "unknown type 99", where a .gguf file has a number that ggml's

@@ -39,13 +39,12 @@ enum class Precision {
   /// k is cut into blocks of canonical_block. In each, products are rounded to the accumulator's type and added one after the
   /// other, from 0 on; so are the sums of the blocks. Then come alpha times the sum, plus beta times C, plus D, plus the bias,
   /// each operation rounded, and relu, leaky_relu, clamp or hard_swish, which multiplies by 1/6 rounded; other activations are
-  /// refused. Shaders do this with `precise`: the driver may neither fuse nor reorder anything. An engine checks that it does
-  /// not, see
-  /// EngineOptions::self_check.
+  /// refused. Shaders do this with `precise`: the driver may neither fuse nor reorder anything. An engine checks each program
+  /// before
+  /// it relies on it.
   ///
-  /// Bits are not promised where an element, a product, a sum or the result is subnormal (drivers may flush it to zero), nor is
-  /// NaN's
-  /// payload.
+  /// Not promised are NaN's payload, and bits where an element, a product, a sum or the result is subnormal: drivers may flush it
+  /// to zero.
   reproducible
 };
 inline constexpr std::array all_precisions{Precision::fast, Precision::standard, Precision::extended, Precision::reproducible};

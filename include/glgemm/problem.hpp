@@ -57,9 +57,9 @@ struct Operand {
   /// In a batch: elements from one item's matrix to the next item's (0 repeats the operand; not for C). With
   /// Problem::items, the largest offset of any item instead.
   std::int64_t batch_stride = 0;
-  /// Of a matrix that lies in several buffers: how many of its stored lines (rows if row-major, columns if column-major) each of
-  /// them holds, the last one what is left. 0: it lies in one. Pieces do not straddle bands, so that their sizes along the lines
-  /// divide this number: a power of two leaves the most choice. Only without a batch.
+  /// If the matrix lies in several buffers: the number of stored lines (rows if row-major, columns if column-major) in each; the
+  /// last one holds the rest. 0: it lies in one buffer. Pieces do not straddle bands: a piece's number of lines
+  /// divides this number, so that a power of two leaves the most choice. Only without a batch.
   std::int64_t band = 0;
   /// A and B: the matrix begins at a multiple of 16 bytes in its buffer. Where its lines do as well, kernels may read so much at
   /// a time.
@@ -148,7 +148,8 @@ inline Problem of_type(const Problem& problem, Type type, Type c) noexcept {
 }
 
 /// Throws what is wrong with a problem, or returns. Any thread.
-/// @throws std::invalid_argument  a negative size; an ld below the width; a type of C that does not go with that of A and B; a C
+/// @throws std::invalid_argument  a negative size; an ld below the width; a type of C that does not go with the types of A and B;
+/// a C
 ///                                that every item would write; a batch in bands; a matrix whose bytes 64 bits cannot count
 /// @throws Unsupported            an activation of integers or complex numbers
 GLGEMM_EXPORT void validate(const Problem& problem);

@@ -24,7 +24,7 @@ struct QuantizedArrays {
   operator QuantizedMatrix() const noexcept { return {quantization, rows, columns, codes, scales, zeros}; }
 };
 
-/// Quantises a row-major matrix without gaps. Where a row ends within a block, the block is that of the row with zeros behind it.
+/// Quantises a row-major matrix without gaps. A row that ends within a block counts as if zeros filled the block.
 ///
 ///   blocks the bits of ggml's reference quantisers, quantize_row_*_ref of ggml 0.27, for formats that have one in quantize.cpp
 ///   nbits  the bits of onnxruntime's quantiser for MatMulNBits, in q4_dq.cpp of onnxruntime 1.23. Without zeros, let x be the

@@ -34,7 +34,7 @@ struct FloatFormat {
   static constexpr float largest() { return widen(first_special - 1u); }
 
  private:
-  static constexpr int shift = 23 - fraction;                               // from this fraction to that of a float
+  static constexpr int shift = 23 - fraction;                               // from this fraction to a float's
   static constexpr std::uint32_t all = (1u << (exponent + fraction)) - 1u;  // all bits but the sign
   static constexpr std::uint32_t sign_bit = all + 1u;
   static constexpr std::uint32_t fraction_mask = (1u << fraction) - 1u;

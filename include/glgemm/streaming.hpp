@@ -57,8 +57,8 @@ struct HostMatrix {
   std::function<void(const Section& section, const QuantizedTarget& to)> read_codes{};
 };
 
-/// Along k, sections of a quantised matrix begin at a multiple of so many codes: of a block's, or where zeros have 4 bits of
-/// those whose zeros fill a byte.
+/// Along k, sections of a quantised matrix begin at a multiple of so many codes: a block's; or, if zeros have 4 bits, two
+/// groups', whose zeros fill a byte.
 constexpr std::int64_t section_codes(const Quantization& quantization) noexcept {
   return block_codes(quantization) * (quantization.zeros && quantization.bits == 4 ? 2 : 1);
 }
@@ -114,8 +114,7 @@ struct HostEpilogue {
 };
 
 /// C = act(alpha op(A) op(B) + beta C + D + bias) on matrices of the host's side. Types as for Gemm: one of A and B may be
-/// quantised. With beta = 0 C is not read,
-/// with alpha = 0 A and B are not. C must not overlap A, B or the bias; D may be C.
+/// quantised. With beta = 0 C is not read, with alpha = 0 A and B are not. C must not overlap A, B or the bias; D may be C.
 struct HostGemm {
   Op op_a = Op::none;
   Op op_b = Op::none;
@@ -164,7 +163,8 @@ GLGEMM_EXPORT StreamPlan make_stream_plan(const Problem& problem, const Limits& 
 struct ChecksumFailure {
   Section piece;
   std::int64_t column = 0;  ///< of C: the first one whose sum is wrong
-  /// The column's sum in the piece, what it must be, and how far it may be from that. Of a complex sum, the part that is further.
+  /// The column's sum in the piece, what it must be, and how far it may be from that. For a complex sum: the part that is further
+  /// from what it must be.
   double got = 0;
   double expected = 0;
   double bound = 0;
@@ -234,8 +234,7 @@ GLGEMM_EXPORT StreamPlan stream_plan(Engine& engine, const HostGemm& product, co
 /// Elements of f16 and bf16 C's are summed in f32 and rounded when they are written.
 /// @throws std::invalid_argument  the shapes or types disagree, or as make_stream_plan
 /// @throws Unsupported            as make_plan, or the plan's precision is not the standard one and there are beta and a
-///                                residual;
-///                                nothing has been written
+///                                residual; nothing has been written
 /// @throws GlError                a piece failed its checksums three times; nothing of it has been written
 /// @throws OutOfMemory            the driver has not the memory for the least piece
 /// @throws DeviceLost             the context was lost, and options.new_engine makes no new one, or one that is lost at the same

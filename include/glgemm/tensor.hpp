@@ -46,8 +46,8 @@ class Extents {
   std::size_t count_ = 0;
 };
 
-/// The order of an image's elements in memory, outermost first: N images, C channels, H rows and W columns. Of one dimension it
-/// is NWC or NCW, of three NDHWC or NCDHW.
+/// The order of an image's elements in memory, outermost first: N images, C channels, H rows and W columns. With one dimension:
+/// NWC or NCW; with three: NDHWC or NCDHW.
 enum class TensorLayout { nhwc, nchw };
 
 /// Images in a buffer object of the application, without gaps. It owns nothing.

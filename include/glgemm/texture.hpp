@@ -10,9 +10,9 @@ namespace glgemm {
 /// Its format is GL_RGBA8, GL_RGBA16F, GL_RGBA32F, GL_R8, GL_R16F or GL_R32F. OpenGL ES stores no images of GL_R8 and GL_R16F,
 /// and takes textures alone whose storage is immutable (glTexStorage2D, glTexStorage3D).
 ///
-/// Any level that exists is copied, also one outside the texture's range of levels or of a texture whose other levels are missing.
-/// OpenGL would give such a level to no shader: while it is copied, the texture's GL_TEXTURE_BASE_LEVEL and GL_TEXTURE_MAX_LEVEL
-/// are others where they must be, in OpenGL ES the filters of 32-bit texels, too; they are then put back.
+/// Any level that exists is copied, also one outside the texture's range of levels or of a texture whose other levels are
+/// missing. OpenGL would give such a level to no shader: while it is copied, the texture's GL_TEXTURE_BASE_LEVEL and
+/// GL_TEXTURE_MAX_LEVEL are others where they must be, in OpenGL ES the filters of 32-bit texels, too; they are then put back.
 struct TextureView {
   unsigned texture = 0;   ///< the name of a texture object
   bool is_array = false;  ///< GL_TEXTURE_2D_ARRAY, else GL_TEXTURE_2D

@@ -45,7 +45,7 @@ GLGEMM_EXPORT MemoryOrder memory_order(const Problem& problem);
 ///
 /// Near are problems of the same types and memory order, both batches or both not, and in m, n and k at most a factor of 2
 /// apart, in a batch's items at most a factor of 16. Up to 16 rows and columns a factor of 2 is too much, since kernels read the
-/// long operand once for so many of them: there m and n must both be 1, 2, 3 to 4, 5 to 8 or 9 to 16. The distance is that of
+/// long operand once for so many of them: there m and n must both be 1, 2, 3 to 4, 5 to 8 or 9 to 16. The distance is between
 /// the sizes' logarithms; items count a quarter. Nothing is near a product with a size of 0.
 GLGEMM_EXPORT std::vector<const TunedChoice*> nearby(std::span<const TunedChoice> table, const Problem& problem);
 
@@ -88,8 +88,6 @@ class GLGEMM_EXPORT TuningTable {
   /// Adds an entry. One for the same device, driver, sizes, types and memory order gives way if its date is older, or on the same
   /// day if it is no faster: kernels and machines change, so what was measured last holds.
   void add(TuningEntry entry);
-  /// Adds all entries of another table, each as `add` does.
-  void merge(const TuningTable& newer);
 
   /// What holds for this device: first what was measured with the very driver, then what was measured with another driver of the
   /// same name and major version (Mesa 22, say): within one, a driver's compiler changes little, and no kernel runs unchecked.

@@ -65,7 +65,7 @@ constexpr std::string_view to_string(Type type) noexcept {
 GLGEMM_EXPORT Type parse_type(std::string_view text);
 /// "f32, f64, ...": the names of all types, for messages.
 GLGEMM_EXPORT std::string type_names();
-/// The type in which products of elements of `type` are summed, and of alpha and beta: f32 for narrower floating-point types, i32
+/// The type of the sums of such products, of alpha and of beta: f32 for narrower floating-point types, i32
 /// for i8, u32 for u8, else the type itself.
 constexpr Type accumulator(Type type) noexcept {
   return info(type).accumulator;
@@ -81,15 +81,15 @@ constexpr bool needs_f64(Type type) noexcept {
   const TypeInfo& sum = info(accumulator(type));
   return sum.kind != TypeKind::integer && sum.bytes == (sum.kind == TypeKind::complex ? 16 : 8);
 }
-/// Whether x is a value of `type` (of complex types: of a part): integers in range; for floating-point types what is not beyond
-/// the largest number, and infinity and NaN.
+/// Whether x is a value of `type`, or of a part of a complex type: an integer in range; a floating-point number not beyond the
+/// largest one, infinity or NaN.
 GLGEMM_EXPORT bool holds(Type type, double x) noexcept;
 /// Whether elements of type `a` can be multiplied with elements of type `b`: all pairs can whose products are summed in one type,
 /// and i8 with u8.
 constexpr bool can_multiply(Type a, Type b) noexcept {
   return accumulator(a) == accumulator(b) || (is_integer(a) && is_integer(b) && element_bytes(a) == 1 && element_bytes(b) == 1);
 }
-/// The type in which such products are summed, and of alpha and beta: that of both, or i32 for i8 with u8.
+/// The type of the sums, of alpha and of beta: the accumulator that both types have, or i32 for i8 with u8.
 constexpr Type sum_type(Type a, Type b) noexcept {
   return accumulator(a) == accumulator(b) ? accumulator(a) : Type::i32;
 }

@@ -80,7 +80,7 @@ GLGEMM_VERIFY_EXPORT Matrix<accumulator_t<T>> multiply_serial(const Matrix<T>& a
 template <class T = float, class C = accumulator_t<T>>
 GLGEMM_VERIFY_EXPORT Matrix<C> canonical_product(const Matrix<T>& a, const Matrix<T>& b, const Terms<T, C>& terms = {});
 
-/// What a check found. Numbers of a complex element are those of one of its parts.
+/// What a check found. For a complex element, the numbers are one part's.
 struct Check {
   std::string method;  ///< "exact", "bound" or "probe"
   bool passed = false;

@@ -30,7 +30,7 @@ A sum(A x, A y) {
     return x + y;
 }
 
-/// A sum that is not complete yet, as the elements of `Running` are added to it. First that of Precision::reproducible.
+/// A sum that is not complete yet, as the elements of `Running` are added to it. First the sum of Precision::reproducible.
 template <class A>
 struct Plain {
   A total{};

@@ -17,8 +17,8 @@ using enum DeviceClass;
 // Sources:
 //
 //   NVIDIA    CUDA C++ Programming Guide, "Compute Capabilities": registers for each thread (63 on Fermi and small Keplers), and
-//             results for each clock and multiprocessor; shared memory has 32 banks of 4 bytes. 128 registers are those of
-//             CUTLASS's f32 kernels: two groups of 256 threads on a multiprocessor.
+//             results for each clock and multiprocessor; shared memory has 32 banks of 4 bytes. CUTLASS's f32
+//             kernels take 128 registers: two groups of 256 threads on a multiprocessor.
 //   AMD       The instruction set manuals of GCN 3, Vega, and RDNA to RDNA 4: 256 vector registers for an invocation. A SIMD has
 //             256 for each of 64 lanes (GCN), of which 84 let three waves run, or 1024 for each of 32 (RDNA), of which 128 let
 //             eight. Local data share: 128 bytes for each clock and compute unit of 64 lanes. RDNA 3 and 4 do two multiply-adds
@@ -28,20 +28,20 @@ using enum DeviceClass;
 //             invocations; shared local memory: 64 bytes for each clock and subslice of 64 lanes, 128 for later ones of 128.
 //   Apple     Mesa's agx_compile.c: 256 registers of 16 bits for an invocation, of which 208 leave half of a core's 1024
 //             invocations running. For shared memory no figure is published;
-//             it is taken as that of a core's data cache, 64 bytes for each clock (P. Turner's metal-benchmarks).
+//             the table takes a core's data cache: 64 bytes for each clock (P. Turner's metal-benchmarks).
 //   Adreno    Mesa's ir3 and freedreno_devices.py: 48 registers of four words, half as many in a wave of 128. For shared memory
-//             no figure is published; it is taken as that of Apple's.
+//             no figure is published; the table takes Apple's.
 //             Adreno 5xx: as many registers, the upper half of them with the shorter waves alone (ir3_compiler.c).
 //   Mali      Mesa's compilers. Midgard: 16 registers of four words; 8 let two threads run, 4 let four. Bifrost and Valhall: 64
-//             registers; 32 let twice as many threads run. Invocations in step: Arm's Mali GPU Datasheet (Midgard: none; Bifrost:
+//             registers; 32 let twice as many threads run. Subgroups: Arm's Mali GPU Datasheet (Midgard: none; Bifrost:
 //             4 or 8; Valhall: 16). Shared memory is cached memory.
-//   Broadcom  "VideoCore IV 3D Architecture Reference Guide": 16 invocations in step on 4 lanes of a QPU, which can add and
+//   Broadcom  "VideoCore IV 3D Architecture Reference Guide": subgroups of 16 invocations on 4 lanes of a QPU, which can add and
 //             multiply at the same time; 8 QPUs on Raspberry Pi 4, 12 on 5. Mesa's v3d compiler: 64 registers with two threads,
 //             16 with four. Shared memory as Mali's.
 //   Memory    The makers' product pages: a usual device's bytes for each second over its f32 multiply-adds.
 //   Doubles   The same manuals; 0.01 where the driver emulates them.
 //
-// Columns: the fewest and the most invocations in step, the most registers and the good ones, bytes of shared memory and of
+// Columns: the smallest and the largest subgroup, the most registers and the good ones, bytes of shared memory and of
 // memory for each multiply-add, doubles, compute units. The unknown device has what the least of the makers' desktop GPUs has.
 constexpr auto table = std::to_array<DeviceTraits>({
     {{unknown, "unknown", "any other device"}, 8, 64, 96, 64, 1, 0.05, 0.5, 128},
@@ -94,7 +94,7 @@ struct Name {
 };
 
 // The first row that fits holds. What drivers on the CPU call themselves comes first. Names of chips come before names of
-// products, since they say more: Mesa's drivers put them in brackets. Names of chips are those of Mesa's include/pci_ids,
+// products, since they say more: Mesa's drivers put them in brackets. Names of chips are from Mesa's include/pci_ids,
 // src/amd/common/ac_gpu_info.c, src/freedreno/common/freedreno_devices.py and src/nouveau/headers. Names of products are the
 // makers'.
 constexpr auto names = std::to_array<Name>({

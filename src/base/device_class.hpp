@@ -10,10 +10,10 @@ namespace glgemm {
 /// A row of the table of classes in device_class.cpp, which names the source of each number.
 struct DeviceTraits {
   DeviceClassInfo info;
-  /// The fewest and the most invocations that its compiler lets run in step (a warp, a wave, a SIMD width).
+  /// The smallest and the largest subgroup of its compiler, in invocations (a warp, a wave, a SIMD width).
   int min_subgroup;
   int max_subgroup;
-  /// Registers of 32 bits that an invocation can have at the fewest invocations in step; beyond them the compiler spills.
+  /// Registers of 32 bits that an invocation of the smallest subgroup can have; beyond them the compiler spills.
   int max_registers;
   /// Registers with which enough invocations run at a time to hide the latency of loads. A fast kernel needs no more.
   int registers;
@@ -42,7 +42,7 @@ inline bool is_nvidia(const Limits& limits) noexcept {
 inline constexpr double emulated_f64_rate = 0.01;
 
 const DeviceTraits& traits(DeviceClass device_class) noexcept;
-/// The traits of a device: those of DeviceClass::cpu if it has `cpu`, else those of its class.
+/// The traits of a device: DeviceClass::cpu's traits if it has `cpu`, else its class's.
 inline const DeviceTraits& traits(const Limits& limits) noexcept {
   return traits(limits.cpu ? DeviceClass::cpu : limits.device_class);
 }
@@ -51,7 +51,7 @@ inline const DeviceTraits& traits(const Limits& limits) noexcept {
 /// limit the narrower one. An engine takes them where the variable GLGEMM_PLAN_AS names a class.
 Limits limits_as(DeviceClass device_class, const Limits& limits);
 
-/// The invocations of a workgroup, 128 at most, so that each can have all registers. Of Midgard's 128 each has half of them.
+/// The invocations of a workgroup, 128 at most, so that each can have all registers; with Midgard's 128, each has half of them.
 inline int roomy_invocations(const Limits& limits) noexcept {
   return limits.workgroup_invocations <= 128 ? 64 : 128;
 }

@@ -224,7 +224,7 @@ void require_array(const char* name, std::span<const std::byte> array, std::int6
     refuse_quantization("the {} take {} bytes, and the array has {}", name, needed, array.size());
 }
 
-/// Of a matrix whose arrays are long enough.
+/// Call it for a matrix whose arrays are long enough.
 void decode_row(const QuantizedMatrix& matrix, std::int64_t row, std::int64_t first, std::int64_t count, float* to) {
   switch (matrix.quantization.format) {
 #define GLGEMM_ROW(name, ...) \

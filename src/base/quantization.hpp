@@ -8,7 +8,7 @@
 
 namespace glgemm {
 
-/// Writes the scales of a block that are floating-point numbers: that of the codes, and that of the offsets where there are
+/// Writes the scales of a block that are floating-point numbers: the codes' scale, and the offsets' scale where there are
 /// some. With powers of two from 1 on, random codes stand for multiples of 1/2, below 2^13 times the larger one.
 void set_scales(const Quantization& quantization, std::span<std::byte> block, float scale, float of_offsets);
 

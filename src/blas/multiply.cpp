@@ -18,7 +18,7 @@
 namespace glgemm::blas {
 namespace {
 
-/// Of a matrix in memory, column-major: its lines are columns.
+/// A matrix in memory, column-major: its lines are columns.
 struct Stored {
   std::int64_t rows = 0;
   std::int64_t columns = 0;

@@ -55,7 +55,7 @@ constexpr Product with_unknown_conjugates(Product product) noexcept {
   return product;
 }
 
-/// Of one multiply-add: 2, or 8 of complex numbers.
+/// Floating-point operations of one multiply-add: 2, or 8 for complex numbers.
 constexpr double flops_of_one(Type type) noexcept {
   return is_complex(type) ? 8 : 2;
 }

@@ -50,8 +50,8 @@ struct Threshold {
   const char* source = "not measured yet";
 };
 
-/// Of each thread; one at a time has the turn to measure. A measurement that was left by longjmp() ends when its thread comes
-/// again, or ends.
+/// Each thread has one; one thread at a time has the turn to measure. A measurement that was left by longjmp() ends when its
+/// thread comes again, or ends.
 class Turn {
  public:
   ~Turn() { end(); }

@@ -185,40 +185,28 @@ Batch Products::batch(const glgemm_batch& given) {
           .betas = scalars(given.betas)};
 }
 
-namespace {
-
-/// Sets each number of the limits, of C's struct by C++'s or the other way round.
-template <class To, class From>
-void set_limits(To& to, const From& from) {
-  const auto set = [](auto& one, const auto& by) { one = static_cast<std::remove_reference_t<decltype(one)>>(by); };
-  set(to.storage_block_bytes, from.storage_block_bytes);
-  set(to.storage_offset_alignment, from.storage_offset_alignment);
-  set(to.storage_blocks, from.storage_blocks);
-  set(to.groups_product, from.groups_product);
-  for (std::size_t i = 0; i < 3; ++i) {
-    set(to.groups[i], from.groups[i]);
-    set(to.workgroup_size[i], from.workgroup_size[i]);
-  }
-  set(to.workgroup_invocations, from.workgroup_invocations);
-  set(to.shared_bytes, from.shared_bytes);
-  set(to.loop_iterations, from.loop_iterations);
-  set(to.f64, from.f64);
-  set(to.image_buffer_bytes, from.image_buffer_bytes);
-  set(to.unpacks_halves, from.unpacks_halves);
-  set(to.splits_storage_loads, from.splits_storage_loads);
-  set(to.fuses_multiply_adds, from.fuses_multiply_adds);
-  set(to.subgroup_size, from.subgroup_size);
-  set(to.cpu, from.cpu);
-  set(to.concurrent_groups, from.concurrent_groups);
-  set(to.language, from.language);
-  set(to.vendor, from.vendor);
-}
-}  // namespace
-
 glgemm_limits from_limits(const Limits& limits) {
   glgemm_limits result{};
-  set_limits(result, limits);
+  result.storage_block_bytes = limits.storage_block_bytes;
+  result.storage_offset_alignment = limits.storage_offset_alignment;
+  result.storage_blocks = limits.storage_blocks;
+  std::copy(limits.groups.begin(), limits.groups.end(), result.groups);
+  result.groups_product = limits.groups_product;
+  std::copy(limits.workgroup_size.begin(), limits.workgroup_size.end(), result.workgroup_size);
+  result.workgroup_invocations = limits.workgroup_invocations;
+  result.shared_bytes = limits.shared_bytes;
+  result.loop_iterations = limits.loop_iterations;
+  result.f64 = limits.f64;
+  result.image_buffer_bytes = limits.image_buffer_bytes;
+  result.unpacks_halves = limits.unpacks_halves;
+  result.splits_storage_loads = limits.splits_storage_loads;
+  result.cpu = limits.cpu;
+  result.concurrent_groups = limits.concurrent_groups;
   result.device_class = to_string(limits.device_class).data();
+  result.language = static_cast<std::int32_t>(limits.language);
+  result.fuses_multiply_adds = limits.fuses_multiply_adds;
+  result.subgroup_size = limits.subgroup_size;
+  result.vendor = static_cast<std::int32_t>(limits.vendor);
   return result;
 }
 

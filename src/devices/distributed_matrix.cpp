@@ -14,7 +14,7 @@ struct GLGEMM_HIDDEN DistributedMatrix::Part {
   int accelerator;  ///< the owner's index
   std::int64_t row, rows;
   int generation = 0;
-  /// Of a quantised matrix, a line of bytes for each row of codes, and arrays of bytes.
+  /// A quantised matrix has a line of bytes for each row of codes, and arrays of bytes.
   std::optional<DeviceMatrix> matrix{}, scales{}, zeros{};
 
   /// Whether the context in which it was made is still there.

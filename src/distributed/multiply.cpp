@@ -356,7 +356,7 @@ Operands check(const ClusterState& cluster, const TiledGemm& p, const TiledOptio
   if (context_a != context_c || context_b != context_c)
     refuse("CTXT is {} for A, {} for B and {} for C", context_a, context_b, context_c);
   const auto need_equal = [](const char* along, const char* first, std::int64_t size, const char* second, std::int64_t other) {
-    if (size != other) refuse("along {} the tiles of {} have {} elements and those of {} {}", along, first, size, second, other);
+    if (size != other) refuse("along {} the tiles of {} have {} elements and the tiles of {} {}", along, first, size, second, other);
   };
   need_equal("m", "op(A)", tile_along(a, a_rows), "C", c.tile_rows);
   need_equal("n", "op(B)", tile_along(b, !b_rows), "C", c.tile_columns);
@@ -423,7 +423,7 @@ class Sums {
         rows_(local_size(c.rows, c.tile_rows, c.grid.row_of(rank), c.row_source, c.grid.rows)),
         columns_(local_size(c.columns, c.tile_columns, c.grid.column_of(rank), c.column_source, c.grid.columns)) {}
   std::int64_t size_bytes() const noexcept { return rows_ * columns_ * element_bytes(Type::f32); }
-  /// C's tiles as those of the sums, which get C's elements where they are read.
+  /// C's tiles, with elements of the sums' type. They get C's elements where those are read.
   TiledMatrix begin(bool read) {
     sums_.resize(static_cast<std::size_t>(rows_ * columns_));
     if (read) for_each([](auto& element, float& sum) { sum = to_number<float>(element).real(); });
@@ -479,7 +479,7 @@ void Cluster::multiply(const TiledGemm& product, const TiledOptions& options, Ti
     const std::int64_t tiles = (wanted + tile_k - 1) / tile_k;
     run_k = tiles * tile_k;
     tasks = std::make_unique<Tasks>(cluster, of_tasks, operands, tiles);
-    // Types that C may have beside that of its sums have sums of f32.
+    // If C's type is not the type of its sums, the sums are f32.
     if (product.c_type != sum_type(product.a_format.type, product.b_format.type) && tasks->runs() > 1)
       sums.emplace(operands.c, product.c_type, cluster.rank);
     require_memory(*tasks, run_k, sums ? sums->size_bytes() : 0,

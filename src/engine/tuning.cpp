@@ -288,10 +288,6 @@ void TuningTable::add(TuningEntry entry) {
     *known = std::move(entry);
 }
 
-void TuningTable::merge(const TuningTable& newer) {
-  for (const TuningEntry& entry : newer.entries_) add(entry);
-}
-
 std::vector<TunedChoice> TuningTable::choices_for(const DeviceInfo& device, std::vector<std::string>* notes) const {
   // In the order in which they hold: of this very processor before an unknown one, then of the very driver before a like one.
   std::array<std::vector<TunedChoice>, 4> found;

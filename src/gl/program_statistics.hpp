@@ -9,7 +9,7 @@
 
 namespace glgemm {
 
-/// Reads the messages about one compute program: those of Mesa's drivers for AMD, Intel, NVIDIA, Apple, Adreno and other GPUs,
+/// Reads the messages about one compute program. It knows Mesa's drivers for AMD, Intel, NVIDIA, Apple, Adreno and other GPUs,
 /// and assembly() of NVIDIA's binaries. Programs of other kinds, which drivers make for themselves, are passed over, and so is
 /// what is not understood.
 ///

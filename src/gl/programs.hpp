@@ -59,9 +59,9 @@ class Program {
   void check(const Api& api, std::string_view name, std::array<int, 3> workgroup);
 
   unsigned id() const noexcept { return id_; }
-  /// Makes it the current program. Of a checked program.
+  /// Makes it the current program. Call check() before.
   void use(const Api& api) const;
-  /// Of a checked program; empty if the driver gives none.
+  /// Call check() before. Empty if the driver gives none.
   Binary binary(const Api& api) const;
   void destroy(const Api& api) noexcept;
 

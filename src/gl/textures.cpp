@@ -64,7 +64,7 @@ LevelGuard::LevelGuard(const Api& api, unsigned texture, bool is_array, int leve
     if (was != needed) changed_[count_++] = {name, was, needed};
   };
   const bool has_mipmaps = found.min_filter != GL_NEAREST && found.min_filter != GL_LINEAR;
-  // Immutable storage has all its levels. Of other textures a lone level is complete, and so is the first where no filter asks
+  // Immutable storage has all its levels. In other textures a lone level is complete, and so is the first where no filter asks
   // for those behind it.
   const bool alone = !found.is_immutable && (has_mipmaps || level != found.base_level || level > found.max_level);
   if (alone || level < found.base_level) change(GL_TEXTURE_BASE_LEVEL, found.base_level, level);

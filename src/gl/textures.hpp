@@ -38,7 +38,7 @@ std::optional<TextureLevel> texture_level(const Api& api, unsigned texture, bool
 /// that must be others for that are put back at the end.
 class LevelGuard {
  public:
-  /// `number` is that of texel_format().
+  /// `number`: see texel_format().
   LevelGuard(const Api& api, unsigned texture, bool is_array, int level, const TextureLevel& found, int number);
   ~LevelGuard();
   LevelGuard(const LevelGuard&) = delete;
@@ -61,7 +61,7 @@ class LevelGuard {
   bool holds_ = true;
 };
 
-/// Binds a layer of a level to image unit 0. `number` is that of texel_format().
+/// Binds a layer of a level to image unit 0. `number`: see texel_format().
 void bind_texture_image(const Api& api, unsigned texture, int level, int layer, int number, bool to_write);
 
 /// Has the dispatches that follow see what shaders wrote to textures and to storage buffers.

@@ -18,7 +18,7 @@ using namespace headless;
 
 namespace {
 
-// Of WGL_ARB_create_context and its companions; <GL/wglext.h> is not everywhere.
+// WGL_ARB_create_context and its companions have these; <GL/wglext.h> is not everywhere.
 constexpr int major_version = 0x2091, minor_version = 0x2092, context_flags = 0x2094, profile_mask = 0x9126;
 constexpr int debug_bit = 1, robust_access_bit = 4, core_profile = 1, compatibility_profile = 2, es_profile = 4;
 constexpr int reset_strategy = 0x8256, lose_context_on_reset = 0x8252, opengl_no_error = 0x31B3;

@@ -18,8 +18,8 @@ namespace glgemm::python {
 struct Array {
   std::shared_ptr<Storage> storage;
   Strided layout;
-  /// Set where the application has made the buffer: _engine.Owner, which keeps the application's object until it is freed. Each
-  /// array has a reference, and shows it to Python's collector, since that object may have the array.
+  /// For a buffer of the application: _engine.Owner, which keeps the application's object until it is freed. Each array has a
+  /// reference, and shows it to Python's collector, since that object may have the array.
   py::object owner{};
 
   /// Another part of the same elements.
@@ -74,7 +74,7 @@ Array copied(const Array& array);
 std::int64_t bytes_of(const Array& array);
 /// A copy on the host.
 py::array download(const Array& array);
-/// Replaces the elements by `host`'s, which is broadcast.  @throws py::type_error  it is a masked array
+/// Replaces the elements by `host`, which is broadcast.  @throws py::type_error  it is a masked array
 void assign(const Array& array, const py::object& host);
 
 /// How a NumPy array lies; none if its strides are no whole elements.

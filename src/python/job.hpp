@@ -58,7 +58,7 @@ class StartedWork final : public Kept {
   std::shared_ptr<Service> service_;
   std::shared_ptr<Running> running_;  ///< null when all is enqueued, or nothing more will be
   Array c_;
-  /// The job's progress, which the engine's thread may be changing.
+  /// What the job says of itself. The engine's thread may be changing the job.
   std::atomic<bool> done_ = false;
   std::atomic<double> progress_ = 0;
 };

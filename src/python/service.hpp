@@ -171,7 +171,7 @@ struct Elements {
   std::shared_ptr<Service> service;  ///< null for a matrix that work makes and destroys
   std::unique_ptr<DeviceMatrix> matrix{};
   unsigned buffer = 0;  ///< of the application
-  /// Set for a quantised array: its matrix has a line of bytes for each row of codes; see QuantizedMatrix for scales and zeros.
+  /// A quantised array's matrix has a line of bytes for each row of codes; see QuantizedMatrix for scales and zeros.
   Quantization quantization{};
   std::unique_ptr<DeviceMatrix> scales{}, zeros{};
   std::int64_t rows = 0, row_codes = 0;             ///< whole blocks in each row

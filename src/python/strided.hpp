@@ -24,7 +24,7 @@ struct Strided {
   Sizes shape{};
   Sizes strides{};          ///< 0 where there is a table
   std::int64_t offset = 0;  ///< of the element whose indices are all 0, without what tables add
-  /// Only device arrays have these: none, or one for each dimension, which is null where the dimension has a stride.
+  /// Device arrays alone have them: none, or one for each dimension, which is null where the dimension has a stride.
   std::vector<Table> tables{};
 
   std::size_t dimensions() const { return shape.size(); }
@@ -72,7 +72,7 @@ struct Stacked {
   /// How the array lies once there are no gaps between lines. Matrices that a stride of 0 repeats are stored once.
   Strided packed{};
 };
-/// None if a matrix's lines do not follow the lines of the matrix before it at the same step.
+/// None if the matrices' lines do not follow each other at one distance.
 std::optional<Stacked> stacked(const Strided& array);
 
 /// The step from each item of a batch, which is an array's shape, to the next one; none if the steps differ or are negative.

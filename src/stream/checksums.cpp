@@ -80,7 +80,7 @@ class ColumnSums : public Checksums {
   Wide beta() const { return static_cast<Wide>(beta_); }
   std::int64_t k() const { return product_.op_a == Op::none ? product_.a.columns : product_.a.rows; }
 
-  /// Calls f(row, column, element) for each element of a dense section. `row` and `column` are those of the matrix.
+  /// Calls f(row, column, element) for each element of a dense section. `row` and `column` count in the matrix.
   template <class F>
   static void for_each(const std::byte* elements, const Section& section, Layout layout, const F& f) {
     const bool by_rows = layout == Layout::row_major;

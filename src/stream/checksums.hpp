@@ -18,7 +18,7 @@ class Checksums {
   virtual ~Checksums() = default;
   /// Begins a piece: reads the parts of A, B, C, D and the bias that it depends on. Throws what their functions throw.
   virtual void expect(const Section& piece) = 0;
-  /// Adds elements of the piece: those of `section`, dense in C's layout, of the accumulator's type.
+  /// Adds the elements of `section`, a part of the piece: dense in C's layout, of the accumulator's type.
   virtual void add(const Section& section, const std::byte* elements) = 0;
   /// To be called when all elements were added: the first column that exceeds its second bound; or if none does, the first that
   /// exceeds its first one. Adds the columns to the report. The elements may then be added anew.

@@ -26,7 +26,7 @@ void for_each_part(const Section& section, Layout layout, std::int64_t max_eleme
     }
 }
 
-/// The section of the stored A or B that has `rows` rows of op(A) (B: columns of op(B)) and k steps of k.
+/// The section of the stored A or B that has `rows` rows of op(A) (B: columns of op(B)) and k elements along k.
 inline Section stored_section(Role role, Op op, std::int64_t row, std::int64_t rows, std::int64_t k0, std::int64_t k) {
   // op(A) is rows x k, op(B) is k x rows.
   return (role == Role::a) == (op == Op::none) ? Section{row, k0, rows, k} : Section{k0, row, k, rows};
@@ -56,7 +56,7 @@ inline bool has_window(const Plan& plan, Role role) {
   return !plan.packs(role_as_run(plan, role)) || format_of(plan.problem, role_as_run(plan, role)).quantization;
 }
 
-/// The bytes of a window of so many rows (B: columns) and steps of k, as it lies on the device.
+/// The bytes of a window of so many rows (B: columns) and elements along k, as it lies on the device.
 std::int64_t window_bytes(const Problem& problem, Role role, std::int64_t rows, std::int64_t k);
 
 /// Reads a section as numbers of the accumulator's type, for which `room` has bytes.

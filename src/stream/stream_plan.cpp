@@ -62,7 +62,7 @@ namespace {
 /// What work costs in seconds. `along` and `across`: to move and pack a byte of an operand whose elements lie in the order of
 /// panels (along the columns of A or the rows of B), or in the other order. `c_element`: to read and write an element of C in a
 /// window of k. `window`: to begin a window, where host and device are two. The CPU's were measured on llvmpipe; the GPU's are
-/// about those of PCI Express, of device memory and of a wait for the device.
+/// about what PCI Express, device memory and a wait for the device cost.
 struct Prices {
   double along, across, c_element, window;
 };
@@ -96,7 +96,7 @@ struct Cut {
 constexpr std::int64_t min_strip_of_elements = 4096;  // the bytes that a workgroup of pack.comp packs
 constexpr std::int64_t max_strip = std::int64_t{16} << 20, max_strips = 64;
 
-/// The least bytes of a strip: those of codes have room for a part that begins and ends where sections may.
+/// The least bytes of a strip. A strip of codes has room for a part that begins and ends where sections may.
 std::int64_t min_strip(const Problem& problem) {
   const Quantization& its = quantization(problem);
   return its ? std::max(min_strip_of_elements, round_up(quantized_layout(its, 1, section_codes(its)).size_bytes, 256))
@@ -165,9 +165,9 @@ class Cutter {
   int strips() const { return limits_.cpu ? 1 : 2; }
   bool packs(Role role) const { return nominal_.packs(role_as_run(nominal_, role)); }
   const Quantization& quantization() const { return glgemm::quantization(problem_); }
-  /// Windows begin at a multiple of so many steps of k.
+  /// Windows begin at a multiple of so many elements along k.
   std::int64_t unit_k() const { return section_codes(quantization()); }
-  /// Bytes of a window for each step of k, of an operand of that many rows (B: columns). About that, where it is quantised.
+  /// Bytes of a window for each element along k, of an operand of that many rows (B: columns); about, if it is quantised.
   double bytes_as_it_lies(Role role, std::int64_t rows) const {
     const std::int64_t steps = format_of(problem_, role).quantization ? std::max<std::int64_t>(1024, unit_k()) : 1;
     return static_cast<double>(window_bytes(problem_, role, rows, steps)) / static_cast<double>(steps);
@@ -175,7 +175,7 @@ class Cutter {
   std::int64_t panel_bytes(Role role, std::int64_t rows) const {
     return round_up(rows, kernels::panel_width(nominal_.kernel, role_as_run(nominal_, role), sum_type(problem_))) * acc_bytes();
   }
-  /// Bytes on the device for each step of k of an operand of that many rows (B: columns).
+  /// Bytes on the device for each element along k of an operand of that many rows (B: columns).
   double bytes_for_each_k(Role role, std::int64_t rows) const {
     return (has_window(nominal_, role) ? bytes_as_it_lies(role, rows) : 0) +
            (packs(role) ? static_cast<double>(panel_bytes(role, rows)) : 0);
@@ -185,12 +185,12 @@ class Cutter {
     return (has_window(nominal_, role) ? round_up(window_bytes(problem_, role, rows, k), 4) : 0) +
            (packs(role) ? panel_bytes(role, rows) * k : 0);
   }
-  /// How many steps of k so many bytes have room for.
+  /// For how many elements along k so many bytes have room.
   static std::int64_t steps_in(std::int64_t bytes, double each) {
     return each > 0 ? static_cast<std::int64_t>(static_cast<double>(std::max<std::int64_t>(0, bytes)) / each)
                     : std::numeric_limits<std::int64_t>::max();
   }
-  /// The most steps of k for which neither a window nor panels of that many rows and columns exceed a storage block. Then no part
+  /// The longest window along k for which neither it nor panels of that many rows and columns exceed a storage block. Then no part
   /// of A or B is brought twice because its window is cut. (C may be cut.)
   std::int64_t max_k(std::int64_t piece_m, std::int64_t piece_n) const {
     const std::int64_t block =
@@ -209,7 +209,7 @@ class Cutter {
     return checksums_ ? checksum_bytes(sum_type(problem_), columns, strip_bytes_) : 0;
   }
   std::int64_t acc_bytes() const { return element_bytes(sum_type(problem_)); }
-  /// Bytes on the device for each element of C: its own, and those of sums in the workspace.
+  /// Bytes on the device for each element of C: the element's own, and its sums' in the workspace.
   std::int64_t bytes_for_each_c() const {
     return acc_bytes() + (nominal_.reduces() ? nominal_.parts * kernels::sum_bytes(sum_type(problem_), nominal_.precision) : 0);
   }
@@ -398,7 +398,7 @@ double bytes_of_element(const Problem& problem) {
 
 /// StreamPlan::bound_bytes for `limit` bytes on the device.
 ///
-/// Let A, B and C be the bytes of the matrices, s those of an element of C on the device, and p x q the largest piece of C. There
+/// Let A, B and C be the bytes of the matrices, s the bytes of an element of C on the device, and p x q the largest piece of C. There
 /// are three ways to go through the pieces, and one may be as good as the best of them:
 ///
 ///   Each piece brings its part of A and its part of B. A comes for each column of pieces, and B for each row of them, so that

@@ -22,7 +22,7 @@ class MemoryTooSmall : public std::invalid_argument {
   StreamMemory limits, least;
 };
 
-/// How a window of m rows and n columns of C and k steps of k is planned. `last`: it is the last one of its piece.
+/// How a window is planned: m rows and n columns of C, and k elements along k. `last`: it is the last one of its piece.
 std::pair<Problem, PlanOptions> window_problem(const StreamPlan& plan, const PlanOptions& options, std::int64_t m, std::int64_t n,
                                                std::int64_t k, bool last);
 

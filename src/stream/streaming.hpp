@@ -62,7 +62,7 @@ class Streamer {
   static StreamPlan ready_plan(Engine& engine, const Problem& problem, const StreamOptions& options);
 
  private:
-  /// The part of an operand that a window needs: rows (B: columns) and steps of k; and where its panels begin in the workspace.
+  /// The part of an operand that a window needs: rows (B: columns) and a range of k; and where its panels begin in the workspace.
   struct OperandPart {
     std::int64_t row, rows, k0, k;
     std::int64_t offset = 0;
@@ -79,7 +79,7 @@ class Streamer {
 
   const HostMatrix& operand(Role role) const { return role == Role::a ? product_.a : product_.b; }
   Op op(Role role) const { return role == Role::a ? product_.op_a : product_.op_b; }
-  /// The section of the stored matrix that has these rows (B: columns) and steps of k.
+  /// The section of the stored matrix that has these rows (B: columns) and this range of k.
   Section stored(Role role, const OperandPart& part) const {
     return stored_section(role, op(role), part.row, part.rows, part.k0, part.k);
   }
@@ -92,7 +92,7 @@ class Streamer {
   void run_on_device(const Section& piece, const std::function<void(double share)>& window_done);
   /// Adds a window of k to the piece of C that is on the device.
   void run_window(const Section& piece, std::int64_t k0, std::int64_t k);
-  /// The plan for a window of so many steps of k, its programs ready.
+  /// The plan for a window of so many elements along k, its programs ready.
   std::shared_ptr<Prepared> prepare_window(const Section& piece, std::int64_t k, bool last);
   /// The window's product on this object's buffers.
   Gemm window_product(const Problem& window, bool first) const;

@@ -39,7 +39,7 @@ struct Product {
 /// A call of the vendor's that failed; the message has the function and what it returned.
 struct Failed {
   std::string why;
-  /// Of come_back(): the products are done all the same.
+  /// come_back() failed, but the products are done.
   bool is_done = false;
 };
 
@@ -64,7 +64,7 @@ class Library {
   /// The buffers that are registered.
   std::vector<unsigned> buffers() const;
 
-  /// Registers and maps those of the buffers that are not.  @throws Failed
+  /// Registers and maps the buffers that are not yet.  @throws Failed
   void go(std::span<const unsigned> buffers);
   /// Enqueues a product on mapped buffers.  @throws Failed  nothing has been enqueued
   void multiply(const Product& product);

@@ -1,4 +1,4 @@
-// The types for which the templates of verify.hpp are compiled: those of the table.
+// The types for which the templates of verify.hpp are compiled: all types of the table.
 //
 // Include it behind definitions of
 //   GLGEMM_FOR_TYPE(T)      called for each type of the elements of A and B

@@ -112,7 +112,7 @@ Given<R> converted(const Matrix<T>& x) {
   }
 }
 
-/// Complex elements have each part in a row of its own; those of `a` have [Re, -Im; Im, Re], interleaved.
+/// Complex elements have each part in a row of its own; elements of `a` have [Re, -Im; Im, Re], interleaved.
 template <class T>
 Given<lowered_t<T>> lower(const Matrix<T>& x, bool a = false) {
   using R = lowered_t<T>;

@@ -122,7 +122,7 @@ int exponent_of(D magnitude) {
   return magnitude > 0 ? above_zero + std::ilogb(magnitude) : 0;
 }
 
-/// Of each column; none where B is not finite.
+/// One for each column; none where B is not finite.
 template <class R>
 std::vector<std::optional<Sizes>> sizes_of_columns(const Lowered<R>& p) {
   using D = reference_t<R>;

@@ -43,8 +43,8 @@ class Packed {
     }
   }
 
-  /// @param code  that of (i, j)
-  /// @param zero  that of (group, j)
+  /// @param code  the code of (i, j)
+  /// @param zero  the zero of (group, j)
   template <class Code, class Zero>
   QuantizedArrays as_nbits(Code code, Zero zero) const {
     const auto [k, n, group, qweight, qzeros, scales, g_idx, scales_type] = layer_;

@@ -22,6 +22,7 @@ spoilt = {
     "a member left out": ("docs/adding-a-kernel.md", "| `block_of` |", "| |", "the table of members lacks block_of"),
     "a format left out": ("docs/weights.md", "| `mxfp4` |", "| `fp4` |", "the table of formats lacks mxfp4"),
     "another size of a block": ("docs/weights.md", "| 17 for 32 |", "| 18 for 32 |", "the table of formats lacks mxfp4, 17 bytes"),
+    "a call left out": ("docs/opengl-calls.md", "`glGetBooleanv`", "", "lacks glGetBooleanv"),
     "a README too long": ("README.md", None, "word " * 1200, "words, at most"),
 }
 failed = 0

@@ -255,10 +255,8 @@ TEST_CASE("tuning: the newer entry stays, of the same day the faster one") {
   TuningTable table;
   table.add(entry(square, "tiled:tile=8", 10, "2026-01-02"));
   const auto tile = [&] { return parameter(table.entries().front().choice.kernel, "tile"); };
-  TuningTable other;
-  other.add(entry(square, "tiled:tile=16", 99, "2026-01-01"));
-  other.add(entry(product(256, 256, 256)));
-  table.merge(other);
+  table.add(entry(square, "tiled:tile=16", 99, "2026-01-01"));
+  table.add(entry(product(256, 256, 256)));
   REQUIRE(table.entries().size() == 2);
   CHECK(tile() == 8);
   table.add(entry(square, "tiled:tile=4", 9, "2026-01-02"));

@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   TuningTable again = TuningTable::parse(text, notes);
   fuzz::require(notes.empty(), "a table that is written is not read: " + (notes.empty() ? "" : notes.front()));
   fuzz::require(again.to_json() == text, "a table that is written and read again differs");
-  again.merge(table);
-  fuzz::require(again.entries().size() == table.entries().size(), "a table that is merged with itself grows");
+  for (const TuningEntry& entry : table.entries()) again.add(entry);
+  fuzz::require(again.entries().size() == table.entries().size(), "a table that gets its own entries again grows");
   return 0;
 }

@@ -24,6 +24,7 @@ BARRIERS = "ctest --test-dir .. -R ^shader.all.barriers$"
 
 QUANTISED = """../bin/glgemm_gl_tests "-tc=quantised operands: blocks stand for*" -aa=1"""
 VENDOR = """../bin/glgemm_gl_tests "-tc=vendor*" -aa=1"""
+LIFETIMES = "../bin/glgemm_gl_tests -sf=*gl_lifetime* -aa=1"
 WEIGHTS = "../bin/glgemm_tests -sf=*weights/*,*base/quantization.cpp -aa=1"
 
 
@@ -129,6 +130,9 @@ MUTANTS = [
            "? Bias::for_each_column : Bias::for_each_row;\n  return result;", "? Bias::for_each_row : Bias::for_each_column;\n  return result;",
            (BLOCKED,)),
     # The engine.
+    Mutant("an engine's end frees names in whichever context is current", "src/engine/engine.cpp",
+           "gl::has_current(state_->api) && state_->is_current()", "gl::has_current(state_->api)", (LIFETIMES,)),
+    Mutant("an engine's end calls OpenGL without a context", "src/engine/engine.cpp", "gl::has_current(state_->api) && ", "", (LIFETIMES,)),
     Mutant("the last half-word of a buffer is not bound", "src/engine/dispatch.cpp", "round_up(size_bytes + rest, 4)",
            "(size_bytes + rest) / 4 * 4", (products("tiled:tile=4", "f16"),)),
     Mutant("all items have the panels of the first", "src/engine/execute.cpp",

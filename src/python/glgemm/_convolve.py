@@ -46,8 +46,8 @@ def convolve(
 ) -> Any:
     """activation(alpha x * w + residual + bias): a convolution as networks mean it, of images with one to three dimensions.
 
-    x               images: (batch, height, width, channels), or with layout='nchw' (batch, channels, height, width). Of one
-                    dimension there is no height, of three a depth comes before it
+    x               images: (batch, height, width, channels), or with layout='nchw' (batch, channels, height, width). With
+                    one dimension there is no height; with three, a depth comes before it
     w               filters: (output channels, height, width, input channels / groups) with 'ohwi'; 'oihw' is PyTorch's and
                     ONNX's order, 'hwio' TensorFlow's
     bias            (output channels,)
@@ -55,8 +55,8 @@ def convolve(
                     none, 'same_upper' (TensorFlow's SAME) and 'same_lower' give the output ceil(size / stride) elements
     dilation        the distance of a filter's neighbours in the image; 1 is a dense filter
     groups          the channels are cut into so many, and each group is convolved apart
-    output_layout   of the result, by default that of x
-    transposed      the gradient of a convolution of the result: O then counts the channels of x, I those of the result in a group
+    output_layout   of the result, by default as x
+    transposed      the gradient of a convolution of the result: O then counts the channels of x, I the channels of the result in a group
     output_padding  of a transposed one: how much larger the result is than the least that fits, below the stride
     filter_size     of quantised filters, which are a matrix with a row for each output channel: quantize(w.reshape(len(w), -1), ...)
     residual        is added; of the result's shape

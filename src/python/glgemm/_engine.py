@@ -179,7 +179,7 @@ class Engine(OfThisProcess):
         quantized(codes, "per_row", scales=s)    int8, uint8 or an 8-bit float with a scale for each row; "per_tensor": with one
         quantized(buffer, "q4_k", shape, offset=0)
                                                  codes that lie in an OpenGL buffer, from a byte on, as wrap() takes one; nothing
-                                                 is copied. Of formats whose scales lie apart, `scales` and `zeros` are buffers
+                                                 is copied. If scales lie apart, `scales` and `zeros` are buffers
                                                  too, or (buffer, byte)
 
         Else codes are bytes, a memoryview or an array, such as numpy.memmap. x @ w.T and w @ x are products; numpy() decodes. Raises

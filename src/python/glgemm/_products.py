@@ -111,7 +111,7 @@ def gemm(
 
     A and B are of types whose products are summed in one type: that one, which is float32 for narrower floats and int32 for int8.
     One of them may be quantised. C, D and the bias are of the type of the sums, or where A or B is of 16-bit floats of that type:
-    by default the type of A and B if they have one, else that of the sums. All of them are NumPy arrays, or all are Arrays of one
+    by default the type of A and B if they have one, else the type of the sums. All of them are NumPy arrays, or all are Arrays of one
     engine. For what is raised see matmul().
 
     >>> import numpy as np

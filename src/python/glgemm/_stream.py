@@ -186,8 +186,8 @@ def stream(
     """Begins a product of matrices that need not fit the device, nor main memory, and returns a Future of C.
 
     a, b       matrices with any strides, such as numpy.memmap and numpy.load(path, mmap_mode='r'); they are read piece by piece.
-               One may be Quantized, as load() gives it: its codes go to the device as they lie where they lie along k, as those of
-               w in x @ w.T; else, or beside another one, it is decoded first
+               One may be Quantized, as load() gives it: its codes go to the device as they lie if they lie along k, as w's do in
+               x @ w.T; else, or beside another Quantized, it is decoded first
     out        C: an array (numpy.memmap), or the path of an .npy file, which is written piece by piece; by default a new array.
                The file gets its name once the product is done: one that is there is then replaced, and kept if the product
                fails; A and B may be mapped from it. An array is read if beta is not 0. It shares no memory with A, B and the
