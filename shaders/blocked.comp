@@ -245,11 +245,11 @@ RAW_B load_of_b(Source its, int t) {
 #endif
 }
 
-void load_step_of_a(Source its, int lane, inout RAW_A loaded[loads_a]) {
+void load_step_of_a(Source its, int lane, out RAW_A loaded[loads_a]) {
   if (places_a >= WORKGROUP || lane < places_a)
     for (int t = 0; t < loads_a; ++t) loaded[t] = load_of_a(its, t);
 }
-void load_step_of_b(Source its, int lane, inout RAW_B loaded[loads_b]) {
+void load_step_of_b(Source its, int lane, out RAW_B loaded[loads_b]) {
   if (places_b >= WORKGROUP || lane < places_b)
     for (int t = 0; t < loads_b; ++t) loaded[t] = load_of_b(its, t);
 }

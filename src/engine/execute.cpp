@@ -303,7 +303,7 @@ std::vector<std::byte> pack_items(const Gemm& product, const Problem& problem) {
 Enqueuer::Enqueuer(Engine::State& state, Steps& steps) : state_(state), steps_(steps) {
   if (steps.convolution()) {
     state.come_back();
-    if (!state.scoped) group_.emplace(state.api, "glgemm convolve");
+    if (!state.scoped) group_.emplace(state.api, "glgemm");
     return;
   }
   const Call& call = steps.product();

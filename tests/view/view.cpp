@@ -153,14 +153,15 @@ TEST_CASE("a digit is read, and each layer's product is the one computed on the 
     CHECK_MESSAGE(run.out.starts_with(test.answer), run.out);
     if (test.digit != Digit()) CHECK(check_digit(read_png(png), test.digit, weights) == std::array<std::int64_t, 3>{});
   }
-  // Slice by slice: nothing is shown that is not computed yet. After the last slice the first comes again.
+  // Slice by slice: nothing is shown that is not computed yet. The first slices copy the picture with a border. After the last
+  // slice the first comes again.
   std::array<std::int64_t, 3> before{16 * 64, 32 * 16, 10};
   for (std::string keys = "s"; before[0] > 0; keys += "ss") {
     const Run run = view(folder, common + "--digit 5 --keys " + keys);
     REQUIRE_MESSAGE(run.status == 0, run.err);
     CHECK(run.out.ends_with(", " + std::to_string(keys.size()) + (keys.size() == 1 ? " slice\n" : " slices\n")));
     const auto unknown = check_digit(read_png(png), example(5), weights);
-    CHECK(unknown[0] < before[0]);
+    CHECK(unknown[0] <= before[0]);
     if (unknown[0] > 0) CHECK(unknown[1] == before[1]);
     CHECK(unknown[2] == before[2]);
     before = unknown;
