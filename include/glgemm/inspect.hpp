@@ -351,8 +351,8 @@ struct ConvolutionPlan {
   /// What pieces of one size have in common. The last pieces along the images and the rows may be smaller than the others.
   struct Shape {
     std::int64_t images = 0, rows = 0;
-    BorderedCopy border;         ///< of the first such piece, if the piece has its first row at row 0
-    std::vector<Plan> products;  ///< of a group
+    BorderedCopy border;         ///< as it is if the piece begins at row 0
+    std::vector<Plan> products;  ///< for a group of channels
     friend bool operator==(const Shape&, const Shape&) = default;
   };
 
@@ -366,10 +366,10 @@ struct ConvolutionPlan {
   std::vector<Shape> shapes;  ///< of the pieces, the largest first
   /// The program that copies, where something is copied, or that runs a depthwise convolution.
   std::optional<ProgramKey> program;
-  /// Of that program: what a dispatch may have, and the most bytes of input that one may read.
+  /// What a dispatch of that program may have, and the most bytes of input that it may read.
   LargestDispatch largest_dispatch;
   std::int64_t window_bytes = 0;
-  std::int64_t strip_rows = 1;  ///< of output, that an invocation of a depthwise convolution computes
+  std::int64_t strip_rows = 1;  ///< rows of output that an invocation of a depthwise convolution computes
   /// In the workspace come first what products need, then the copy.
   std::int64_t border_offset_bytes = 0;
   std::int64_t workspace_bytes = 0;

@@ -117,13 +117,13 @@ class Steps {
   }
   WorkBuffers& work() const { return convolution_ ? *convolution_->work : *product_.work; }
   gl::Bindings bindings() const { return convolution_ ? convolution_->prepared->bindings : product_.prepared->bindings; }
-  /// Of all its steps.
+  /// The work of all steps.
   double all_work() const;
 
  private:
   std::optional<ConvolutionCall> convolution_{};
   ConvolutionCursor at_{};
-  Call product_{};  ///< of a convolution the one at `product_at_`
+  Call product_{};  ///< in a convolution, the product at `product_at_`
   ConvolutionPlace product_at_{};
 };
 

@@ -130,7 +130,7 @@ void ProductStep::place_quantized(Role role, const Window& window, std::int64_t 
   dispatch_.set(at_codes, begin, scales_at, zeros_at, lead);
 }
 
-/// Binds the tables of indexed operands, and sets where those of this piece begin.
+/// Binds the tables of indexed operands, and sets where this piece's part of each begins.
 void ProductStep::place_offsets(Role role) {
   const Offsets& offsets = *call_.offsets;
   if (!dispatch_.has_bound(gl::binding_offsets))

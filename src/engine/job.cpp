@@ -54,7 +54,7 @@ struct GLGEMM_HIDDEN Job::State {
   JobReport report{};
 
   State(std::shared_ptr<Engine::State> of, const Gemm& what) : engine(std::move(of)), product(what) {}
-  /// Of a convolution, whose tables are the library's own.
+  /// A job of a convolution, whose tables are the library's own.
   explicit State(std::shared_ptr<Engine::State> of) : State(std::move(of), Gemm{}) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;

@@ -12,12 +12,12 @@
 
 namespace glgemm {
 
-/// The tables of a product in one buffer: those of op(A)'s rows and columns, of op(B)'s, and of C's. D has C's.
+/// The tables of a product in one buffer: for op(A)'s rows and columns, then op(B)'s, then C's. D has C's tables.
 struct Offsets {
   static constexpr std::size_t tables = 6;
   unsigned buffer = 0;
   std::array<std::int64_t, tables> begins{};  ///< the first offset of each
-  std::vector<std::int32_t> values;           ///< of the host's, and zeros where they come from buffers
+  std::vector<std::int32_t> values;           ///< the host's, and zeros where a table comes from a buffer
   bool is_copied = false;                     ///< whether some do
 };
 
@@ -32,7 +32,7 @@ std::int64_t largest_offset(const BufferView& view);
 /// Whether two views have the same tables.
 bool have_same_tables(const BufferView& x, const BufferView& y);
 
-/// The tables of a product as it runs, on the device: those of an earlier product if nothing is different. Leaves the copy
+/// The tables of a product as it runs, on the device: an earlier product's if nothing is different. Leaves the copy
 /// bindings changed.  @throws OutOfMemory
 std::shared_ptr<const Offsets> offsets_on_device(Engine::State& state, const Gemm& product, const Problem& problem);
 

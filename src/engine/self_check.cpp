@@ -243,7 +243,7 @@ std::string SmallProduct::wrong_panels(Role role, const Cursor& at, const Step& 
   return {};
 }
 
-/// What the sums of all parts are, of the items of a piece; those of two floats as complex numbers.
+/// The sums of all parts of the items of a piece; a sum of two floats as a complex number.
 std::vector<Number> SmallProduct::read_sums(const Step& step) const {
   const Type type = precision_ != Precision::extended ? sum_ : key_.doubles ? Type::f64 : Type::c64;
   return read_numbers(state_.api, state_.work.workspace, plan_.workspace.sums.offset_bytes, type,

@@ -10,8 +10,7 @@
 
 namespace glgemm {
 
-/// What a check found: a program is wrong, or those of `right` are right. Another one may be left over, where no small problem
-/// runs it.
+/// What a check found: a program is wrong, or the programs in `right` are right. A program that no small problem runs is in neither.
 struct SelfCheck {
   std::optional<StruckOff> fault{};
   std::vector<ProgramKey> right{};

@@ -203,7 +203,7 @@ void check_inside(const Who& who, unsigned buffer, std::int64_t buffer_size, std
     refuse_product("{} needs {} bytes from byte {} on and leaves its buffer of {}", who(), needed, offset, buffer_size);
 }
 
-/// As many buffers as it takes, and those of C different ones.
+/// As many buffers as it takes, and different ones for C.
 void check_bands(const Part& part) {
   const BufferView& view = *part.view;
   if (view.bands.empty()) return;

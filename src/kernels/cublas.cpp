@@ -34,7 +34,7 @@ constexpr const char* why_no_library[] = {
     "cublas: no libcublas was found; EngineOptions::vendor_library or the variable GLGEMM_CUBLAS says where it is",
     "cublas: CUDA or cuBLAS does not start; the engine's log says why",
     "cublas is left alone since it failed three times in a row; the engine's log says why",
-    "cublas takes a product whole, and those of jobs, streams and convolutions are cut"};
+    "cublas takes a product whole, and products of jobs, streams and convolutions are cut"};
 
 class CublasFamily final : public ProductFamily {
  public:

@@ -198,7 +198,7 @@ class PieceCutter {
  private:
   /// Whether k is cut into blocks of canonical_block, and nowhere else.
   bool in_blocks() const { return precision_ != Precision::standard; }
-  /// Of codes what kernels may take together, where loops may be so long.
+  /// The length of one part of k. With a quantised operand a multiple of codes_step, if loops may be so long.
   std::int64_t part_k() const {
     if (in_blocks()) return canonical_block;
     const std::int64_t part = ceil_div(padded_k(kernel_, piece_.k), parts_),

@@ -61,7 +61,7 @@ bool is_written_out(const ConvolutionProblem& problem) {
 int most_of_run(const ConvolutionProblem& problem, std::int64_t words, int most, const Limits& limits) {
   // The first generations of Adreno 6xx have half of the registers for the waves that their compiler takes.
   const bool is_adreno = is_between(limits.device_class, DeviceClass::adreno_5xx, DeviceClass::adreno_6xx);
-  // Of 64, the compilers for Raspberry Pi and Midgard need some for addresses.
+  // The compilers for Raspberry Pi and Midgard have 64, and need some of them for addresses.
   const bool needs_more = limits.device_class == DeviceClass::arm_midgard ||
                           is_between(limits.device_class, DeviceClass::broadcom_v3d4, DeviceClass::broadcom_v3d7);
   const std::int64_t registers = is_adreno ? 128 : needs_more ? 50 : traits(limits).max_registers;

@@ -21,7 +21,7 @@ std::int64_t window_bytes(const Limits& limits);
 void plan_depthwise(ConvolutionPlan& plan, const Limits& limits, const ProgramKey& program);
 
 /// How a program runs a convolution: what depthwise.comp has as uniforms. Steps of input and filters are in elements, or where
-/// the program reads vectors in vectors; those of the output are in elements.
+/// the program reads vectors in vectors. Steps of the output are in elements.
 struct DepthwiseWork {
   ConvolutionProblem problem;  ///< as it runs: images of one dimension and channels innermost may stand upright
   TensorSteps input{}, filters{}, output{};

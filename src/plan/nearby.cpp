@@ -11,7 +11,7 @@
 namespace glgemm {
 namespace {
 
-/// N if the elements of a row are neighbours in memory, T if those of a column are, * if both are.
+/// N if the elements of a row are neighbours in memory, T if the elements of a column are, * if both are.
 char order_of(const Strides& stride, std::int64_t rows, std::int64_t columns) {
   const bool along_rows = stride.column == 1 || columns == 1;
   const bool along_columns = stride.row == 1 || rows == 1;

@@ -23,7 +23,7 @@ std::span<const Role> roles(const Problem& problem) noexcept;
 inline const Operand& operand(const Problem& problem, Role role) noexcept {
   return of_role(role, problem.a, problem.b, problem.c, problem.d);
 }
-/// Of A or of B, whichever is quantised.
+/// The quantisation of A or of B, whichever is quantised.
 inline const Quantization& quantization(const Problem& problem) noexcept {
   return problem.a.format.quantization ? problem.a.format.quantization : problem.b.format.quantization;
 }

@@ -142,7 +142,7 @@ Window window(const Problem& problem, Role role, std::int64_t row, std::int64_t 
 void set_windows(Step& step, const Plan& plan, const Cursor& cursor, Piece piece) {
   const Problem& problem = plan.problem;
   const std::int64_t rows = piece.m, columns = piece.n;
-  // Items that share no window are the executor's to find; their windows are those of the first.
+  // The executor finds items that share no window; a step has the first item's windows.
   const std::int64_t item = problem.items ? 0 : cursor.batch0;
   if (problem.items) piece.batch = plan.items_in_buffer && problem.batch > 0 ? 2 : 1;  // with the largest offset
   const bool multiplies = step.stage == Stage::multiply;
