@@ -240,15 +240,15 @@ void load_neighbouring_taps(int at, out ELEMENT tap[FILTER_H][FILTER_W]) {
 }
 #endif
 
-// Where an invocation's columns of the input lie.
+// Where an invocation's columns of the input lie, and whether each is inside the image: 1 or 0. (zink cannot have an array of booleans.)
 struct Run {
   int at[columns];
-  bool inside[columns];
+  int inside[columns];
 };
 // Adds row r, 0 or 1, of STRIDE rows of the input to the sums of the rows of the output that have it under their filters.
 void add_row(int r, Row row, Run run, ELEMENT tap[FILTER_H][FILTER_W], inout ELEMENT sum[slots][RUN]) {
   ELEMENT column[columns];
-  for (int j = 0; j < columns; ++j) column[j] = load_column(row, run.at[j], run.inside[j]);
+  for (int j = 0; j < columns; ++j) column[j] = load_column(row, run.at[j], run.inside[j] != 0);
   for (int h = 0; h < FILTER_H; ++h)
     if (h % STRIDE == r)
       for (int w = 0; w < FILTER_W; ++w)
@@ -279,7 +279,7 @@ void main() {
   Run run;
   for (int j = 0; j < columns; ++j) {
     run.at[j] = column_at(x_in + j);
-    run.inside[j] = is_column(x_in + j);
+    run.inside[j] = is_column(x_in + j) ? 1 : 0;
   }
   ELEMENT tap[FILTER_H][FILTER_W];
 #if WIDE

@@ -235,6 +235,7 @@ void Engine::prepare(std::span<const Problem> problems, const PlanOptions& optio
     std::shared_ptr<Prepared> prepared;
     do {
       prepared = std::make_shared<Prepared>();
+      prepared->options = options;
       prepared->plan = plan(problem, options);
     } while (!make_ready(*state_, *prepared, options.kernel.has_value()));
     if (state_->options.experimental->self_check || is_library(prepared->plan.kernel)) continue;

@@ -49,11 +49,11 @@ auto plan_for(Engine::State& state, const Problem& problem, const PlanOptions& o
 
 /// Whether the programs of a plan pass their self-check or have passed it before. Strikes off one that does not.
 template <class Plan>
-bool passes(Engine::State& state, const Plan& plan, const std::vector<ProgramKey>& programs) {
+bool passes(Engine::State& state, const Plan& plan, const PlanOptions& options, const std::vector<ProgramKey>& programs) {
   if (!state.options.experimental->self_check ||
       std::all_of(programs.begin(), programs.end(), [&](const ProgramKey& program) { return state.self_checked(program); }))
     return true;
-  SelfCheck found = self_check(state, plan);
+  SelfCheck found = self_check(state, plan, options.experimental->limits.value_or(state.limits));
   if (found.fault) {
     state.strike_off(std::move(*found.fault));
     return false;
@@ -146,7 +146,7 @@ bool make_ready(Engine::State& state, Prepared& prepared, bool is_forced) {
   if (prepared.is_ready) return true;
   return prepared.is_ready = is_ready_after(state, prepared.plan, is_forced, [&] {
            compile_programs(state, prepared);
-           return passes(state, prepared.plan, programs_of(prepared.plan));
+           return passes(state, prepared.plan, prepared.options, programs_of(prepared.plan));
          });
 }
 
@@ -156,7 +156,7 @@ bool make_ready(Engine::State& state, PreparedConvolution& prepared) {
     const ProgramKey& program = *prepared.plan.program;
     const bool is_ready = is_ready_after(state, prepared.plan, is_forced, [&] {
       state.program(program);
-      return passes(state, prepared.plan, {program});
+      return passes(state, prepared.plan, prepared.options, {program});
     });
     // Without a program that copies there are no products either.
     if (!is_ready && !prepared.plan.depthwise)

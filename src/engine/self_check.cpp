@@ -36,7 +36,7 @@ class SmallProduct {
   /// @param left_out  of a product that rounds: 1: beta C; 2: that and D. So each sum is once the first to take in a product.
   /// With some
   ///                  left out k is in parts, for the reduction's sums.
-  SmallProduct(Engine::State& state, const Plan& like, bool rounds, int left_out = 0);
+  SmallProduct(Engine::State& state, const Plan& like, const Limits& limits, bool rounds, int left_out = 0);
   SelfCheck check();
 
  private:
@@ -68,6 +68,7 @@ class SmallProduct {
   }
 
   Engine::State& state_;
+  const Limits& limits_;
   const ProgramKey key_, last_;
   const Type sum_, c_type_;
   const Precision precision_;
@@ -84,8 +85,9 @@ class SmallProduct {
   Plan plan_;
 };
 
-SmallProduct::SmallProduct(Engine::State& state, const Plan& like, bool rounds, int left_out)
+SmallProduct::SmallProduct(Engine::State& state, const Plan& like, const Limits& limits, bool rounds, int left_out)
     : state_(state),
+      limits_(limits),
       key_(like.program()),
       last_(like.program(like.reduces() ? Stage::reduce : Stage::multiply)),
       sum_(sum_type(like.problem)),
@@ -181,7 +183,7 @@ SelfCheck SmallProduct::check() {
   prepared->options.precision = precision_;
   // The checks of panels and sums count as the product does, if it is not transposed.
   prepared->options.experimental = ExperimentalPlanOptions{.transposed = false, .untuned = true};
-  prepared->plan = make_plan(prepared->problem, state_.limits, prepared->options);
+  prepared->plan = make_plan(prepared->problem, limits_, prepared->options);
   prepared->plan.sealed = sealed_;
   if (key_.vector_reads == VectorReads::image && prepared->plan.vector_reads == VectorReads::storage)
     prepared->plan.vector_reads = VectorReads::image;  // the planner reads a product as small as this from buffers
@@ -481,7 +483,7 @@ class SmallTensor {
 };
 
 /// Whether the program computes a small convolution rightly. Any order of summation gives the same bits.
-bool convolves_rightly(Engine::State& state, const ProgramKey& key, const ConvolutionProblem& problem) {
+bool convolves_rightly(Engine::State& state, const ProgramKey& key, const ConvolutionProblem& problem, const Limits& limits) {
   const std::int64_t height = problem.output[1], width = problem.output[2], channels = problem.output_channels,
                      multiplier = channels / problem.input_channels, taps = problem.filter[1] * problem.filter[2];
   const std::int64_t outputs = problem.batch * height * width * channels;
@@ -490,8 +492,8 @@ bool convolves_rightly(Engine::State& state, const ProgramKey& key, const Convol
       residual(problem.output_type, outputs, 4), bias(problem.output_type, channels, 5);
   ConvolutionPlan plan;
   plan.problem = problem;
-  plan.largest_dispatch = {.groups = state.limits.groups, .groups_product = state.limits.groups_product};
-  plan_depthwise(plan, state.limits, key);
+  plan.largest_dispatch = {.groups = limits.groups, .groups_product = limits.groups_product};
+  plan_depthwise(plan, limits, key);
   SmallConvolution small(state, plan);
   Convolution convolution{.alpha = 2};
   convolution.input = {.buffer = small.make(input.bytes()), .offset_bytes = input.offset_bytes(), .type = problem.input_type};
@@ -525,13 +527,13 @@ bool convolves_rightly(Engine::State& state, const ProgramKey& key, const Convol
   return small.has(convolution.output.buffer, output.bytes());
 }
 
-SelfCheck check_depthwise(Engine::State& state, const ProgramKey& key) {
+SelfCheck check_depthwise(Engine::State& state, const ProgramKey& key, const Limits& limits) {
   // A program for all filters that reads vectors takes those with channels innermost.
   const bool hwio_alone = key.vector_reads != VectorReads::none && parameter(key.kernel, "filter_h") == 0;
   for (const FilterLayout layout : {FilterLayout::hwio, FilterLayout::ohwi}) {
     if (layout == FilterLayout::ohwi && hwio_alone) continue;
     const ConvolutionProblem problem = small_problem(key, layout);
-    if (convolves_rightly(state, key, problem)) continue;
+    if (convolves_rightly(state, key, problem, limits)) continue;
     return SelfCheck::wrong(key, fmt::format("a convolution of {}x{} with filters of {}x{} in integers is wrong",
                                              problem.input[1], problem.input[2], problem.filter[1], problem.filter[2]));
   }
@@ -550,20 +552,20 @@ SelfCheck with_other_buffers(Engine::State& state, const Check& check) {
 
 }  // namespace
 
-SelfCheck self_check(Engine::State& state, const Plan& plan) {
+SelfCheck self_check(Engine::State& state, const Plan& plan, const Limits& limits) {
   return with_other_buffers(state, [&] {
-    SelfCheck result = SmallProduct(state, plan, false).check();
+    SelfCheck result = SmallProduct(state, plan, limits, false).check();
     const bool promises_bits = plan.precision != Precision::standard && plan.precision != Precision::fast;
     const int left_out = kernels::has_epilogue(plan.problem) ? 2 : 1;
     for (int i = 0; i <= left_out && result.is_right() && promises_bits; ++i)
-      if (SelfCheck other = SmallProduct(state, plan, true, i).check(); !other.is_right()) result = std::move(other);
+      if (SelfCheck other = SmallProduct(state, plan, limits, true, i).check(); !other.is_right()) result = std::move(other);
     return result;
   });
 }
 
-SelfCheck self_check(Engine::State& state, const ConvolutionPlan& plan) {
-  return with_other_buffers(state,
-                            [&] { return plan.depthwise ? check_depthwise(state, *plan.program) : check_copy(state, plan); });
+SelfCheck self_check(Engine::State& state, const ConvolutionPlan& plan, const Limits& limits) {
+  return with_other_buffers(
+      state, [&] { return plan.depthwise ? check_depthwise(state, *plan.program, limits) : check_copy(state, plan); });
 }
 
 }  // namespace glgemm

@@ -24,10 +24,10 @@ struct SelfCheck {
 
 /// Runs the plan's programs on a small product, and compares what each stage writes: the panels, the sums of the parts of k, and
 /// every byte of C. Where the plan promises bits, other products are of numbers that round. Waits for the GPU. Leaves bindings
-/// changed.
-SelfCheck self_check(Engine::State& state, const Plan& plan);
+/// changed. `limits` are those that the plan was made within: a small product within others may run other programs.
+SelfCheck self_check(Engine::State& state, const Plan& plan, const Limits& limits);
 
 /// The same of the program of a convolution that copies, or that convolves each channel by itself.
-SelfCheck self_check(Engine::State& state, const ConvolutionPlan& plan);
+SelfCheck self_check(Engine::State& state, const ConvolutionPlan& plan, const Limits& limits);
 
 }  // namespace glgemm

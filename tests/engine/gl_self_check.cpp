@@ -93,6 +93,19 @@ TEST_CASE("self-check: a kernel that is wrong is struck off, with the reason, an
   CHECK(all_are(broken(of_family(best), negative_elements, false).multiply(a, b, any), -90.0f));
 }
 
+TEST_CASE("self-check: a program for the caller's limits is checked within them") {
+  // With few storage buffers, a program has its buffers at other bindings: it is another program.
+  PlanOptions few = test::with_kernel("naive");
+  few.experimental.edit().limits = test::engine().limits();
+  few.experimental.edit().limits->storage_blocks = 4;
+  const auto has_few = [](const ProgramKey& key) { return key.few_buffers; };
+  const Fault negative_elements{"  C[index] = value;", "  C[index] = -value;"};
+  Engine engine = broken(has_few, negative_elements);
+  const Matrix<float> a = ones(20, 30), b = ones(30, 10);
+  if (test::computes()) CHECK_THROWS_AS(engine.multiply(a, b, few), Unsupported);
+  if (test::computes()) CHECK(all_are(engine.multiply(a, b, test::with_kernel("naive")), 30.0f));
+}
+
 TEST_CASE("self-check: it reaches what only an edge, a helper program or a part of k gets wrong") {
   struct Row {
     const char *family, *kernel;

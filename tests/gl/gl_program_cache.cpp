@@ -227,6 +227,10 @@ TEST_CASE("program cache: the planned program from the cache is ready at once, a
     with_state([&](Engine::State& state) {
       if (i == 1 && gl::compiles_in_background(state.api)) CHECK(state.is_ready(key));
       state.program(key);
+      // That a program cannot be checked is this engine's to know: the cache does not take it for right.
+      CHECK_FALSE(state.self_checked(key));
+      state.note_unchecked(key, "no small product runs it");
+      CHECK(state.self_checked(key));
       CHECK_FALSE(state.programs.at(key).self_checked);
       if (i == 1) state.remember_self_check(key);
     });

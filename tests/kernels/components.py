@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Asserts what NVIDIA's compiler needs. No #if has `?:`, in a macro's text neither: its preprocessor refuses that. And no program chooses a component of a vector by an index that is no constant, in registers, in shared memory or in a buffer:
+"""Asserts what compilers need. zink's makes no pipeline of a program with an array of booleans. The rest is NVIDIA's. No #if has `?:`, in a macro's text neither: its preprocessor refuses that. And no program chooses a component of a vector by an index that is no constant, in registers, in shared memory or in a buffer:
 NVIDIA's compiler makes a branch for each component of that, and refuses it of doubles (docs/drivers.md). It looks at the programs' SPIR-V,
 and first whether it finds what is planted.
 
@@ -105,8 +105,12 @@ def conditional_conditions(source):
     return found
 
 
+def arrays_of_booleans(source):
+    return re.findall(r"\bbool\s*(?:\w+\s*)?\[[^\]]*\]", re.sub(r"//.*", "", source))
+
+
 def found_in(validator, path, source=""):
-    return chosen_at_run_time(spirv.module(validator, path)) + conditional_conditions(source)
+    return chosen_at_run_time(spirv.module(validator, path)) + conditional_conditions(source) + arrays_of_booleans(source)
 
 
 def check_planted(validator, folder):
@@ -117,6 +121,8 @@ def check_planted(validator, folder):
             sys.exit(f"components.py finds {found_in(validator, path)} and not {expected or 'nothing'} in {statement}")
     if conditional_conditions("#define B (A > 1 ? 4 : 8)\n#define C 2\n#if C * 2\n#elif B * C > 3\n#endif\n") != ["`?:` in #elif B * C > 3"]:
         sys.exit("components.py does not find `?:` in a condition")
+    if arrays_of_booleans("bool x; bool y[2], z; // bool u[3]\nbool[4] v;") != ["bool y[2]", "bool[4]"]:
+        sys.exit("components.py does not find arrays of booleans")
     if chosen_at_run_time(INSERTS) != ["OpVectorInsertDynamic"]:
         sys.exit("components.py does not find OpVectorInsertDynamic")
 
@@ -145,7 +151,7 @@ def main():
         wrong = {path: found for path, found in zip(names, pool.map(check, names)) if found}
     for path, found in wrong.items():
         print(f"{names[path]}: {len(found)} times: {', '.join(sorted(set(found)))}")
-    print(f"{len(names)} programs, {len(wrong)} of which choose components of vectors at run time, or have `?:` in a condition")
+    print(f"{len(names)} programs, {len(wrong)} of which choose components of vectors at run time, have `?:` in a condition, or an array of booleans")
     sys.exit(1 if wrong else 0)
 
 
