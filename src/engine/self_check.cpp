@@ -183,10 +183,18 @@ SelfCheck SmallProduct::check() {
   prepared->options.precision = precision_;
   // The checks of panels and sums count as the product does, if it is not transposed.
   prepared->options.experimental = ExperimentalPlanOptions{.transposed = false, .untuned = true};
-  prepared->plan = make_plan(prepared->problem, limits_, prepared->options);
-  prepared->plan.sealed = sealed_;
-  if (key_.vector_reads == VectorReads::image && prepared->plan.vector_reads == VectorReads::storage)
-    prepared->plan.vector_reads = VectorReads::image;  // the planner reads a product as small as this from buffers
+  const auto plan_within = [&](const Limits& limits) {
+    Plan plan = make_plan(prepared->problem, limits, prepared->options);
+    plan.sealed = sealed_;
+    if (key_.vector_reads == VectorReads::image && plan.vector_reads == VectorReads::storage)
+      plan.vector_reads = VectorReads::image;  // the planner reads a product as small as this from buffers
+    return plan;
+  };
+  prepared->plan = plan_within(state_.limits);
+  if (prepared->plan.program() != key_) try {  // the program may be one for the caller's limits
+      prepared->plan = plan_within(limits_);
+    } catch (const Unsupported&) {  // which may have no room for the small product
+    }
   if (prepared->plan.program() != key_)
     return SelfCheck::not_done(fmt::format("{} runs {}", text(), to_string(prepared->plan.program())));
   if (rounds_ && prepared->plan.program(Stage::reduce) != last_)
