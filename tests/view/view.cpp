@@ -143,7 +143,7 @@ TEST_CASE("a digit is read, and each layer's product is the one computed on the 
   } cases[] = {{"--digit 3", "This is a 3 (", example(3)},
                {"--digit 3 --keys c8 --width 1500 --height 700", "This is an 8 (", example(8)},
                {"--draw '2.5,1 5.5,1 4,4 3,7'", "This is a 7 (", draw_strokes("2.5,1 5.5,1 4,4 3,7")},
-               {"--digit 0 --weights " GLGEMM_TEST_DATA "/digits.safetensors --frames 2", "This is a 0 (", example(0)},
+               {"--digit 0 --weights " GLGEMM_TEST_DATA "/digits.safetensors --frames 30", "This is a 0 (", example(0)},
                {"--digit 0 --keys c", "Draw a digit, ", {}}};
   for (const auto& test : cases) {
     CAPTURE(test.arguments);
