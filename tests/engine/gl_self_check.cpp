@@ -103,7 +103,9 @@ TEST_CASE("self-check: a program for the caller's limits is checked within them"
   Engine engine = broken(has_few, negative_elements);
   const Matrix<float> a = ones(20, 30), b = ones(30, 10);
   if (test::computes()) CHECK_THROWS_AS(engine.multiply(a, b, few), Unsupported);
-  if (test::computes()) CHECK(all_are(engine.multiply(a, b, test::with_kernel("naive")), 30.0f));
+  // Within the engine's own limits its programs are others, and right, if those limits are not as low.
+  if (test::computes() && !test::engine().plan(Problem{.m = 20, .n = 10, .k = 30}, test::with_kernel("naive")).few_buffers)
+    CHECK(all_are(engine.multiply(a, b, test::with_kernel("naive")), 30.0f));
 }
 
 TEST_CASE("self-check: it reaches what only an edge, a helper program or a part of k gets wrong") {
