@@ -1,4 +1,5 @@
 // Tables of what a tuner found: reading, writing, and what holds for a device.
+#include <glgemm/engine.hpp>
 #include <glgemm/tuning.hpp>
 
 #include <fmt/core.h>
