@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <glgemm/inspect.hpp>
 #include <glgemm/streaming.hpp>
 
 namespace glgemm {
