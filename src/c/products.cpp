@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include <glgemm/inspect.hpp>
+
 #include "c/convert.hpp"
 
 using namespace glgemm;
