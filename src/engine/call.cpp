@@ -101,10 +101,6 @@ Gemm product_at(const ConvolutionCall& call, const ConvolutionPlace& place) {
   return gemm;
 }
 
-bool is_of_product(Stage stage) {
-  return stage != Stage::copy && stage != Stage::depthwise;
-}
-
 }  // namespace
 
 Call make_call(const Gemm& product, std::shared_ptr<const Prepared> prepared, WorkBuffers& work) {
@@ -124,17 +120,19 @@ Gemm product_without_buffers(const ConvolutionProduct& product) {
   return gemm;
 }
 
-std::optional<ConvolutionStep> Steps::next(double work) {
-  if (convolution_) return next_slice(convolution_->prepared->plan, at_, work);
-  const std::optional<Step> step = next_slice(product_.prepared->plan, at_.at, work);
+std::optional<ConvolutionStep> Steps::next_from(ConvolutionCursor& at, double work) const {
+  if (convolution_) return next_slice(convolution_->prepared->plan, at, work);
+  const std::optional<Step> step = next_slice(product_.prepared->plan, at.at, work);
   return step ? std::optional(ConvolutionStep{{}, *step}) : std::nullopt;
+}
+
+std::optional<ConvolutionStep> Steps::next(double work) {
+  return next_from(at_, work);
 }
 
 std::optional<ConvolutionStep> Steps::least() const {
   ConvolutionCursor at = at_;
-  if (convolution_) return next_slice(convolution_->prepared->plan, at, 0);
-  const std::optional<Step> step = next_slice(product_.prepared->plan, at.at, 0);
-  return step ? std::optional(ConvolutionStep{{}, *step}) : std::nullopt;
+  return next_from(at, 0);
 }
 
 const Call& Steps::product_of(const ConvolutionStep& step) {

@@ -76,6 +76,11 @@ struct ConvolutionCall {
   WorkBuffers* work = nullptr;  ///< large enough
 };
 
+/// Whether a step of that stage is a product's, and not one that only convolutions have.
+constexpr bool is_of_product(Stage stage) {
+  return stage != Stage::copy && stage != Stage::depthwise;
+}
+
 /// The workspace: the caller's, or else the engine's.
 inline Workspace workspace_of(const std::optional<Workspace>& callers, const WorkBuffers& work) {
   return callers.value_or(Workspace{work.workspace, 0, 0});
@@ -121,6 +126,9 @@ class Steps {
   double all_work() const;
 
  private:
+  /// The step at a cursor, which moves past it.
+  std::optional<ConvolutionStep> next_from(ConvolutionCursor& at, double work) const;
+
   std::optional<ConvolutionCall> convolution_{};
   ConvolutionCursor at_{};
   Call product_{};  ///< in a convolution, the product at `product_at_`

@@ -227,10 +227,8 @@ void Engine::prepare(std::span<const Problem> problems, const PlanOptions& optio
   state_->check_usable("prepare");
   std::optional<gl::StateGuard> guard;
   state_->save_bindings("prepare", guard);
-  for (const Problem& problem : problems) {  // so that the driver may compile them at the same time
-    const Plan made = plan(problem, options);
-    for (const Stage stage : made.stages()) state_->begin_program(made.program(stage));
-  }
+  for (const Problem& problem : problems)  // so that the driver may compile them at the same time
+    for (const ProgramKey& program : programs_of(plan(problem, options))) state_->begin_program(program);
   for (const Problem& problem : problems) {
     std::shared_ptr<Prepared> prepared;
     do {

@@ -339,10 +339,10 @@ void Enqueuer::run(const ConvolutionStep& step) {
   gl::Program& program = steps_.program_of(step);
   if (&program != used_) program.use(state_.api);
   used_ = &program;
-  if (stage == Stage::copy || stage == Stage::depthwise)
-    run_step(state_, *steps_.convolution(), step, program);
-  else
+  if (is_of_product(stage))
     ProductStep(state_, steps_.product_of(step), step.step, program).run();
+  else
+    run_step(state_, *steps_.convolution(), step, program);
 }
 
 Enqueuer::Timed Enqueuer::run_timed(double seconds) {

@@ -38,7 +38,7 @@ void copy(Dispatch& dispatch, const ConvolutionCall& call, const ConvolutionStep
     dispatch.bind_image(gl::unit_a, dispatch.operand_image(Role::a), to, 16);
   }
   const std::int64_t volume = step.z0 / work.to_planes;
-  dispatch.set(at_size, work.to_vectors - step.x0, work.to_planes, work.first_plane, work.planes);
+  dispatch.set(at_size, work.to_line - step.x0, work.to_planes, work.first_plane, work.planes);
   dispatch.set(at_a, begin + volume * work.volume, work.line, work.plane, work.volume);
   dispatch.set(at_b, work.first_unit + step.x0 * 16 / work.unit_bytes, work.length, work.first_line, work.lines);
   dispatch.set(at_c, first + volume * work.to_volume + step.x0, work.to_line, work.to_plane, work.to_volume);

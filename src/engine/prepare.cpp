@@ -82,11 +82,23 @@ bool is_ready_after(Engine::State& state, const Plan& plan, bool is_forced, cons
   }
 }
 
-/// The convolutions or products that were planned last; room for another one.
-template <class Prepared>
-void keep(std::vector<std::shared_ptr<Prepared>>& kept, const std::shared_ptr<Prepared>& made) {
+/// What is kept for a problem that was planned before. Else it is planned, and `finish` fills in the rest.
+template <class Prepared, class Problem, class Finish>
+std::shared_ptr<Prepared> kept_or_made(Engine::State& state, std::vector<std::shared_ptr<Prepared>>& kept, const Problem& problem,
+                                       const PlanOptions& options, const Finish& finish) {
+  for (const auto& known : kept)
+    if (known->problem == problem && known->options == options) return known;
+  auto made = std::make_shared<Prepared>();
+  bool is_best = true;
+  made->problem = problem;
+  made->options = options;
+  made->plan = plan_for(state, problem, with_own(state, options), is_best);
+  made->bindings = bindings_of(made->plan);
+  finish(*made);
+  if (!is_best) return made;  // the best takes its place when its programs are ready
   if (kept.size() >= Engine::State::max_prepared) kept.erase(kept.begin());
   kept.push_back(made);
+  return made;
 }
 
 }  // namespace
@@ -102,44 +114,26 @@ PlanOptions with_own(const Engine::State& state, const PlanOptions& options) {
 }
 
 std::shared_ptr<Prepared> prepared_for(Engine::State& state, const Problem& problem, const PlanOptions& options) {
-  for (const auto& known : state.prepared)
-    if (known->problem == problem && known->options == options) return known;
-  auto made = std::make_shared<Prepared>();
-  bool is_best = true;
-  made->problem = problem;
-  made->options = options;
-  made->plan = plan_for(state, problem, with_own(state, options), is_best);
-  made->bindings = bindings_of(made->plan);
-  made->work = size(made->plan).work;
-  if (is_best) keep(state.prepared, made);  // another one is replaced by the best when that is ready
-  return made;
+  return kept_or_made(state, state.prepared, problem, options, [](Prepared& made) { made.work = size(made.plan).work; });
 }
 
 std::shared_ptr<PreparedConvolution> prepared_for(Engine::State& state, const ConvolutionProblem& problem,
                                                   const PlanOptions& options) {
-  for (const auto& known : state.convolutions)
-    if (known->problem == problem && known->options == options) return known;
-  auto made = std::make_shared<PreparedConvolution>();
-  bool is_best = true;
-  made->problem = problem;
-  made->options = options;
-  made->plan = plan_for(state, problem, with_own(state, options), is_best);
-  made->bindings = bindings_of(made->plan);
-  made->work = work_of(made->plan);
-  for (const ConvolutionPlan::Shape& shape : made->plan.shapes) {
-    PreparedConvolution::Shape& its = made->shapes.emplace_back();
-    its.piece = piece_of(made->plan, shape.images, shape.rows);
-    for (std::size_t i = 0; i < shape.products.size(); ++i) {
-      auto product = std::make_shared<Prepared>();
-      product->problem = problem_of(made->plan, its.piece, its.piece.products[i]);
-      product->options = options;
-      product->plan = shape.products[i];
-      product->work = size(product->plan).work;
-      its.products.push_back({std::move(product), nullptr});
+  return kept_or_made(state, state.convolutions, problem, options, [&](PreparedConvolution& made) {
+    made.work = work_of(made.plan);
+    for (const ConvolutionPlan::Shape& shape : made.plan.shapes) {
+      PreparedConvolution::Shape& its = made.shapes.emplace_back();
+      its.piece = piece_of(made.plan, shape.images, shape.rows);
+      for (std::size_t i = 0; i < shape.products.size(); ++i) {
+        auto product = std::make_shared<Prepared>();
+        product->problem = problem_of(made.plan, its.piece, its.piece.products[i]);
+        product->options = options;
+        product->plan = shape.products[i];
+        product->work = size(product->plan).work;
+        its.products.push_back({std::move(product), nullptr});
+      }
     }
-  }
-  if (is_best) keep(state.convolutions, made);
-  return made;
+  });
 }
 
 bool make_ready(Engine::State& state, Prepared& prepared, bool is_forced) {

@@ -401,7 +401,6 @@ class SmallConvolution {
     return got == expected;
   }
   unsigned make(const std::vector<std::byte>& bytes) { return buffers_.make(bytes); }
-  const ConvolutionPlan& plan() const { return prepared_->plan; }
 
  private:
   Engine::State& state_;

@@ -54,7 +54,7 @@ double longest(const Engine::State& state, const PreparedConvolution& prepared) 
 
 double guessed_rate(const Engine::State& state, const Steps& steps, const ConvolutionStep& step) {
   const Stage stage = step.step.stage;
-  if (stage == Stage::copy || stage == Stage::depthwise) {
+  if (!is_of_product(stage)) {
     const PreparedConvolution& prepared = *steps.convolution()->prepared;
     return own_work(prepared) / std::max(modelled_seconds(state, prepared), 1e-9) / safety;
   }

@@ -84,8 +84,8 @@ struct CopyWork {
   std::int64_t line = 0, plane = 0, volume = 0;                              ///< distances in the images
   std::int64_t length = 0, lines = 0, planes = 0;                            ///< what an image has
   std::int64_t first_unit = 0, first_line = 0, first_plane = 0;              ///< where the copy begins; negative in the border
-  std::int64_t to_vectors = 0, to_lines = 0, to_planes = 0, to_volumes = 0;  ///< what the copy has
-  std::int64_t to_line = 0, to_plane = 0, to_volume = 0;                     ///< distances in the copy
+  std::int64_t to_lines = 0, to_planes = 0, to_volumes = 0;                  ///< what the copy has
+  std::int64_t to_line = 0, to_plane = 0, to_volume = 0;                     ///< distances in the copy, whose lines have no gaps
 };
 CopyWork copy_work(const ConvolutionPlan& plan, const ConvolutionPlace& place);
 

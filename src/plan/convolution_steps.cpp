@@ -31,7 +31,7 @@ void limit(Grid& grid, const LargestDispatch& largest) {
 Grid copy_grid(const ConvolutionPlan& plan, const CopyWork& copy) {
   Grid grid;
   grid.columns = workgroup(plan.program->kernel)[0] * kernels::border_vectors;
-  grid.x = ceil_div(copy.to_vectors, grid.columns);
+  grid.x = ceil_div(copy.to_line, grid.columns);
   grid.y = copy.to_lines;
   grid.layers = copy.to_planes * copy.to_volumes;
   grid.group_work = static_cast<double>(grid.columns * 16 / element_bytes(plan.problem.input_type));
@@ -55,7 +55,7 @@ Window read_window(const ConvolutionPlan& plan, const CopyWork& copy, const Conv
   const Range of_planes = volumes > 1 ? inside(copy.first_plane, planes, copy.planes)
                                       : inside(copy.first_plane + step.z0 % planes, step.groups[2], copy.planes),
               of_lines = inside(copy.first_line + step.y0, step.groups[1], copy.lines),
-              of_units = inside(copy.first_unit, copy.to_vectors * 16 / copy.unit_bytes, copy.length);
+              of_units = inside(copy.first_unit, copy.to_line * 16 / copy.unit_bytes, copy.length);
   if (of_planes.is_empty() || of_lines.is_empty() || of_units.is_empty()) return {};
   const std::int64_t begin = volume * copy.volume + of_planes.begin * copy.plane + of_lines.begin * copy.line + of_units.begin,
                      end = (volume + volumes - 1) * copy.volume + (of_planes.end - 1) * copy.plane +
@@ -180,7 +180,6 @@ CopyWork copy_work(const ConvolutionPlan& plan, const ConvolutionPlace& place) {
           .first_unit = units(first[2] * in.step[2]),
           .first_line = first[1],
           .first_plane = first[0],
-          .to_vectors = border.step[1] / per_vector,
           .to_lines = border.size[1],
           .to_planes = border.size[0],
           .to_volumes = images_at(plan, place) * (last ? 1 : problem.input_channels),

@@ -128,7 +128,7 @@ std::string wrong_steps(const ConvolutionPlan& plan, const Limits& limits, doubl
       const std::int64_t columns = workgroup(plan.program->kernel)[0];
       if (step.stage == Stage::copy) {
         const CopyWork copy = copy_work(plan, place);
-        const std::int64_t x = ceil_div(copy.to_vectors, 4 * columns);
+        const std::int64_t x = ceil_div(copy.to_line, 4 * columns);
         if (begins) groups.emplace(x * copy.to_lines * copy.to_planes * copy.to_volumes), ++copies;
         add_groups(*groups, step, 4 * columns, x, copy.to_lines);
       } else {
