@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "stream/stream_plan.hpp"
 #include "support/gl_test.hpp"
 #include "support/messages.hpp"
 #include "support/run_tool.hpp"
@@ -304,14 +305,25 @@ TEST_CASE("a context that is lost while C is written: once more, unless that wou
 
 TEST_CASE("too little memory on one: smaller pieces, and if there are none, the others") {
   Accelerators accelerators({source(), weak("poor")}, options());
+  // Pieces that cannot be smaller from the first one on: else the other may compute all that is left while this one tries.
+  const auto least = [&] {
+    Example example(160, 160, 30);
+    try {
+      run(accelerators, example.product(), streaming(1));
+    } catch (const MemoryTooSmall& refusal) {
+      return refusal.least.device;
+    }
+    return std::int64_t{0};
+  };
   for (const std::int64_t bytes : {20000, 100}) {
     CAPTURE(bytes);
     Example example(160, 160, 30);
     HostGemm product = example.product();
     test::reset_calls();
     product.a.read = waiting(product.a.read, [] { return test::calls().count("glBufferData") > 0; });
+    const StreamOptions stream = streaming(bytes == 20000 ? 0 : least());
     test::limit_buffers(bytes);
-    const AcceleratorsReport report = run(accelerators, product);
+    const AcceleratorsReport report = run(accelerators, product, stream);
     test::limit_buffers(std::numeric_limits<std::int64_t>::max());
     CHECK(example.c == example.wanted);
     CHECK(elements(report) == 160 * 160);
