@@ -1,7 +1,7 @@
 // The activations of the epilogue: act in C = act(alpha op(A) op(B) + beta C + D + bias).
 //
 // EPILOGUE  1 if D, a bias or an activation may apply
-#ifndef EPILOGUE
+#ifndef GLGEMM
 #define EPILOGUE 0
 #endif
 

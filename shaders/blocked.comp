@@ -27,68 +27,27 @@
 //           IMAGES: when the host gives A and B as images (WIDE 2): 0 never, 1 always, 2 where it expects that to be faster
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
-#ifndef BM
+#ifndef GLGEMM
 #define BM 64
-#endif
-#ifndef BN
 #define BN 64
-#endif
-#ifndef BK
 #define BK 16
-#endif
-#ifndef TM
 #define TM 8
-#endif
-#ifndef TN
 #define TN 8
-#endif
-#ifndef STEP_K
 #define STEP_K 4
-#endif
-#ifndef WORKGROUP
 #define WORKGROUP 64
-#endif
-#ifndef PAD
 #define PAD 1
-#endif
-#ifndef DOUBLE_BUFFER
 #define DOUBLE_BUFFER 0
-#endif
-#ifndef IMAGES
 #define IMAGES 2
-#endif
-#ifndef TURN
 #define TURN 0
-#endif
-#ifndef A_ALONG_K
 #define A_ALONG_K 1
-#endif
-#ifndef B_ALONG_K
 #define B_ALONG_K 0
 #endif
-#if BM < 16 || BM > 256 || (BM & (BM - 1)) != 0 || BN < 16 || BN > 256 || (BN & (BN - 1)) != 0
-#error "blocked: BM and BN must be powers of two from 16 to 256"
-#endif
-#if BK != 8 && BK != 16 && BK != 32
-#error "blocked: BK must be 8, 16 or 32"
-#endif
-#if (TM != 4 && TM != 8 && TM != 16) || (TN != 4 && TN != 8 && TN != 16)
-#error "blocked: TM and TN must be 4, 8 or 16"
-#endif
-#if STEP_K < 1 || STEP_K > 16 || STEP_K > BK || (STEP_K & (STEP_K - 1)) != 0
-#error "blocked: STEP_K must be a power of two up to 16 and BK"
-#endif
-#if WORKGROUP != (BM / TM) * (BN / TN) || WORKGROUP < 16 || WORKGROUP > 1024
-#error "blocked: WORKGROUP must be (BM / TM) * (BN / TN), from 16 to 1024"
-#endif
-#if (PAD != 0 && PAD != 1) || (DOUBLE_BUFFER != 0 && DOUBLE_BUFFER != 1)
-#error "blocked: PAD and DOUBLE_BUFFER must be 0 or 1"
-#endif
-#if IMAGES < 0 || IMAGES > 2
-#error "blocked: IMAGES must be 0, 1 or 2"
-#endif
-#if TURN != 0 && TURN != 1
-#error "blocked: TURN must be 0 or 1"
+#if BM < 16 || BM > 256 || (BM & (BM - 1)) != 0 || BN < 16 || BN > 256 || (BN & (BN - 1)) != 0 || BK != 8 && BK != 16 && BK != 32 || \
+    (TM != 4 && TM != 8 && TM != 16) || (TN != 4 && TN != 8 && TN != 16) || \
+    STEP_K < 1 || STEP_K > 16 || STEP_K > BK || (STEP_K & (STEP_K - 1)) != 0 || \
+    WORKGROUP != (BM / TM) * (BN / TN) || WORKGROUP < 16 || WORKGROUP > 1024 || \
+    (PAD != 0 && PAD != 1) || (DOUBLE_BUFFER != 0 && DOUBLE_BUFFER != 1) || IMAGES < 0 || IMAGES > 2 || TURN != 0 && TURN != 1
+#error "blocked: a macro has a value that is not among those above"
 #endif
 
 #if PANELS
@@ -102,30 +61,20 @@
 #define B_IMAGE (WIDE == 2)
 #include "gemm.glsl"
 
-#if WIDE && (PANELS || IS_COMPLEX)
-#error "blocked: with WIDE elements are read as they lie, and no complex ones"
-#endif
-#if WIDE == 2 && (QUANTIZED > 0 || WORD_SHIFT_A > 0 || WORD_SHIFT_B > 0)
-#error "blocked: with WIDE 2 A and B are images of 16 bytes, and what they hold is summed as it is"
-#endif
-#if BM * BK > 16 * PER_VECTOR * WORKGROUP || BN * BK > 16 * PER_VECTOR * WORKGROUP
-#error "blocked: BM * BK and BN * BK must be at most 16 vectors for each invocation"
-#endif
-#if TM * TN > 64 * PER_VECTOR
-#error "blocked: TM * TN must be at most 64 vectors"
+#if WIDE && (PANELS || IS_COMPLEX) || WIDE == 2 && (QUANTIZED > 0 || WORD_SHIFT_A > 0 || WORD_SHIFT_B > 0) || \
+    BM * BK > 16 * PER_VECTOR * WORKGROUP || BN * BK > 16 * PER_VECTOR * WORKGROUP || TM * TN > 64 * PER_VECTOR
+#error "blocked: these macros do not go together"
 #endif
 
 layout(local_size_x = WORKGROUP) in;
 
-#define TURNS_A (WIDE > 0 && A_ALONG_K != 0 && TURN != 0)
-#define TURNS_B (WIDE > 0 && B_ALONG_K != 0 && TURN != 0)
 // What differs between A and B: whether neighbours along k are neighbours in memory; the loads that make a square which is turned, else 1;
 // and the vectors of one p in the block.
 struct Side {
   bool along_k;
   int square, vectors;
 };
-const int square_a = TURNS_A ? PER_VECTOR : 1, square_b = TURNS_B ? PER_VECTOR : 1;
+const int square = WIDE > 0 && TURN != 0 ? PER_VECTOR : 1, square_a = A_ALONG_K != 0 ? square : 1, square_b = B_ALONG_K != 0 ? square : 1;
 const Side side_a = Side(A_ALONG_K != 0 && PANELS == 0 && INDEXED_A == 0, square_a, BM / PER_VECTOR);
 const Side side_b = Side(B_ALONG_K != 0 && PANELS == 0 && INDEXED_B == 0, square_b, BN / PER_VECTOR);
 
@@ -162,52 +111,34 @@ struct Source {
   int lines[PER_VECTOR];   // of an indexed operand: where the rows (columns) of a load's elements begin, the same of all loads
 };
 
-// The source of A's block for the step that begins with p = begin. stride_a(): how far elements (of panels: vectors) lie apart along and across k.
-Source source_of_a(int z, int row, int lane, int begin, int end) {
-  Source its;
-  ivec2 at = place(side_a, lane);
-  its.p = at.x;
-  its.to = first_to(side_a, lane);
-  at += ivec2(begin, row);
+// Where op(A) begins, op(B) likewise, and how far elements (of panels: vectors) lie apart along k and across it.
 #if PANELS
-  its.from = panels_at.x + z * panels_at.z + (row / BM * size.z + begin) * side_a.vectors + lane;
-  its.last = uint(its.from + (end - begin - BK) * side_a.vectors);
-#elif INDEXED_A
-  its.from = at.x;
-  its.last = uint(end - 1);
-  for (int e = 0; e < PER_VECTOR; ++e) its.lines[e] = a_row(z, min(at.y + e * side_a.vectors, size.x - 1));
-#else
-  its.from = a_row(z, at.y) + column_of_a(at.x);
-  its.last = uint(a_row(z, size.x - 1) + column_of_a(end - 1));
-#endif
-  return its;
-}
-Source source_of_b(int z, int column, int lane, int begin, int end) {
-  Source its;
-  ivec2 at = place(side_b, lane);
-  its.p = at.x;
-  its.to = first_to(side_b, lane);
-  at += ivec2(begin, column);
-#if PANELS
-  its.from = panels_at.y + z * panels_at.w + (column / BN * size.z + begin) * side_b.vectors + lane;
-  its.last = uint(its.from + (end - begin - BK) * side_b.vectors);
-#elif INDEXED_B
-  its.from = at.x;
-  its.last = uint(end - 1);
-  for (int e = 0; e < PER_VECTOR; ++e) its.lines[e] = b_column(z, min(at.y + e * side_b.vectors, size.y - 1));
-#else
-  its.from = b_column(z, at.y) + row_of_b(at.x);
-  its.last = uint(b_column(z, size.y - 1) + row_of_b(end - 1));
-#endif
-  return its;
-}
-#if PANELS
+int base_a(int z) { return panels_at.x + z * panels_at.z; }
+int base_b(int z) { return panels_at.y + z * panels_at.w; }
 ivec2 stride_a() { return ivec2(side_a.vectors, 1); }
 ivec2 stride_b() { return ivec2(side_b.vectors, 1); }
 #else
+int base_a(int z) { return INDEXED_A != 0 ? 0 : a_row(z, 0); }
+int base_b(int z) { return INDEXED_B != 0 ? 0 : b_column(z, 0); }
 ivec2 stride_a() { return INDEXED_A != 0 ? ivec2(1, 0) : ivec2(a_at.z, a_at.y); }
 ivec2 stride_b() { return INDEXED_B != 0 ? ivec2(1, 0) : ivec2(b_at.y, b_at.z); }
 #endif
+
+// The source of a block that begins with row (column) `first` of `count`, for the step that begins with p = begin.
+Source source_of(Side its, int base, ivec2 stride, int first, int count, int lane, int begin, int end) {
+  Source from;
+  ivec2 at = place(its, lane);
+  from.p = at.x;
+  from.to = first_to(its, lane);
+#if PANELS
+  from.from = base + (first / (its.vectors * PER_VECTOR) * size.z + begin) * its.vectors + lane;
+  from.last = uint(from.from + (end - begin - BK) * its.vectors);
+#else
+  from.from = base + (first + at.y) * stride.y + (begin + at.x) * stride.x;
+  from.last = uint(base + (count - 1) * stride.y + (end - 1) * stride.x);
+#endif
+  return from;
+}
 int from_of(Source its, ivec2 load, ivec2 stride) { return its.from + load.y * stride.y + load.x * stride.x; }
 
 RAW_A load_of_a(Source its, int t) {
@@ -278,9 +209,9 @@ VECTOR vector_of_bs(int at) { return Bs[at]; }
 #endif
 
 // The vector across k of element e of each of these, which lie along k.
-VECTOR turned(VECTOR square[PER_VECTOR], int e) {
+VECTOR turned(VECTOR lines[PER_VECTOR], int e) {
   ACC x[PER_VECTOR];
-  for (int i = 0; i < PER_VECTOR; ++i) x[i] = elements_of(square[i])[e];
+  for (int i = 0; i < PER_VECTOR; ++i) x[i] = elements_of(lines[i])[e];
   return vector_of(x);
 }
 
@@ -292,10 +223,10 @@ void keep_step_of_a(RAW_A loaded[loads_a], Source its, int taken, int lane, int 
     ivec2 load = load_at(side_a, t);
     uint to = uint((phase * in_shared(side_a, BK) + in_shared(side_a, load.x)) * span + its.to + load.y);
     int at = int(to / uint(span));
-#if TURNS_A
-    VECTOR square[PER_VECTOR];
-    for (int i = 0; i < PER_VECTOR; ++i) square[i] = vector_a(loaded[t + i], from_of(its, load_at(side_a, t + i), stride_a()) - moved);
-    for (int e = 0; e < PER_VECTOR; ++e) As[at + in_shared(side_a, e)] = turned(square, e);
+#if WIDE && A_ALONG_K && TURN
+    VECTOR lines[PER_VECTOR];
+    for (int i = 0; i < PER_VECTOR; ++i) lines[i] = vector_a(loaded[t + i], from_of(its, load_at(side_a, t + i), stride_a()) - moved);
+    for (int e = 0; e < PER_VECTOR; ++e) As[at + in_shared(side_a, e)] = turned(lines, e);
 #elif SPLIT_A
     ACC x[PER_VECTOR] = elements_of(vector_a(loaded[t], from_of(its, load, stride_a()) - moved));
     for (int e = 0; e < PER_VECTOR; ++e) As[at + in_shared(side_a, e)][to % uint(span)] = x[e];
@@ -311,10 +242,10 @@ void keep_step_of_b(RAW_B loaded[loads_b], Source its, int taken, int lane, int 
     ivec2 load = load_at(side_b, t);
     uint to = uint((phase * in_shared(side_b, BK) + in_shared(side_b, load.x)) * span + its.to + load.y);
     int at = int(to / uint(span));
-#if TURNS_B
-    VECTOR square[PER_VECTOR];
-    for (int i = 0; i < PER_VECTOR; ++i) square[i] = vector_b(loaded[t + i], from_of(its, load_at(side_b, t + i), stride_b()) - moved);
-    for (int e = 0; e < PER_VECTOR; ++e) Bs[at + in_shared(side_b, e)] = turned(square, e);
+#if WIDE && B_ALONG_K && TURN
+    VECTOR lines[PER_VECTOR];
+    for (int i = 0; i < PER_VECTOR; ++i) lines[i] = vector_b(loaded[t + i], from_of(its, load_at(side_b, t + i), stride_b()) - moved);
+    for (int e = 0; e < PER_VECTOR; ++e) Bs[at + in_shared(side_b, e)] = turned(lines, e);
 #elif SPLIT_B
     ACC x[PER_VECTOR] = elements_of(vector_b(loaded[t], from_of(its, load, stride_b()) - moved));
     for (int e = 0; e < PER_VECTOR; ++e) Bs[at + in_shared(side_b, e)][to % uint(span)] = x[e];
@@ -372,7 +303,14 @@ void main() {
     for (int j = 0; j < tile_vectors; ++j) sum[i][j] = ZERO_VECTOR;
 
   int begin = begin_k(layer), end = end_k(layer);
-  Source a_from = source_of_a(z, row, lane, begin, end), b_from = source_of_b(z, column, lane, begin, end);
+  Source a_from = source_of(side_a, base_a(z), stride_a(), row, size.x, lane, begin, end);
+  Source b_from = source_of(side_b, base_b(z), stride_b(), column, size.y, lane, begin, end);
+#if INDEXED_A
+  for (int e = 0; e < PER_VECTOR; ++e) a_from.lines[e] = a_row(z, min(row + place(side_a, lane).y + e * side_a.vectors, size.x - 1));
+#endif
+#if INDEXED_B
+  for (int e = 0; e < PER_VECTOR; ++e) b_from.lines[e] = b_column(z, min(column + place(side_b, lane).y + e * side_b.vectors, size.y - 1));
+#endif
   RAW_A next_a[loads_a];
   RAW_B next_b[loads_b];
 
@@ -430,10 +368,9 @@ void main() {
     barrier();
   }
 
-#if HAS_PLAIN
   // The usual end of a block that lies inside C, straight from the registers. Some compilers take 10 s for finish() written out for each
   // element, and 2 s for a condition for each element.
-  if (row + BM <= size.x && column + BN <= size.y && is_plain(z)) {
+  if (has_plain && row + BM <= size.x && column + BN <= size.y && is_plain(z)) {
     for (int i = 0; i < TM; ++i)
       for (int j = 0; j < tile_vectors; ++j) {
         RUNNING x[PER_VECTOR] = elements_of(sum[i][j]);
@@ -443,7 +380,6 @@ void main() {
       }
     return;
   }
-#endif
   // The sums pass by one place, so that finish() is compiled once and no register is indexed at run time: that would take all of them to
   // memory, in the loop above too.
   int elements = max(PER_VECTOR, -size.z);  // compilers cannot see that this is PER_VECTOR: they would compile finish() as often

@@ -15,17 +15,12 @@
 // Macros    WORKGROUP: a power of two up to 1024; BITS: an element's bits, 8, 16 or 32; of larger elements a word's.
 //           With WIDE lines of the images begin and end at multiples of 16 bytes, and an element is so much
 
-#ifndef WORKGROUP
+#ifndef GLGEMM
 #define WORKGROUP 64
-#endif
-#ifndef BITS
 #define BITS 32
 #endif
-#if WORKGROUP < 1 || WORKGROUP > 1024 || (WORKGROUP & (WORKGROUP - 1)) != 0
-#error "border: WORKGROUP must be a power of two up to 1024"
-#endif
-#if BITS != 8 && BITS != 16 && BITS != 32
-#error "border: BITS must be 8, 16 or 32"
+#if WORKGROUP < 1 || WORKGROUP > 1024 || (WORKGROUP & (WORKGROUP - 1)) != 0 || BITS != 8 && BITS != 16 && BITS != 32
+#error "border: a macro has a value that is not among those above"
 #endif
 #define PER_WORD (32 / BITS)
 

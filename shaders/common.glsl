@@ -7,37 +7,17 @@
 //           1 instead of B, or image unit 0: panels, what pack.comp made of A and B
 //           BINDING_A, ..., BINDING_OFFSETS: other numbers of the storage buffers, for devices that have fewer
 
-#ifndef BINDING_A
+#ifndef GLGEMM
 #define BINDING_A 0
-#endif
-#ifndef BINDING_B
 #define BINDING_B 1
-#endif
-#ifndef BINDING_C
 #define BINDING_C 2
-#endif
-#ifndef BINDING_D
 #define BINDING_D 3
-#endif
-#ifndef BINDING_BIAS
 #define BINDING_BIAS 4
-#endif
-#ifndef BINDING_ITEMS
 #define BINDING_ITEMS 5
-#endif
-#ifndef BINDING_PARTIAL
 #define BINDING_PARTIAL 6
-#endif
-#ifndef BINDING_SCALES
 #define BINDING_SCALES 7
-#endif
-#ifndef BINDING_ZEROS
 #define BINDING_ZEROS 8
-#endif
-#ifndef BINDING_OFFSETS
 #define BINDING_OFFSETS 9
-#endif
-#ifndef WIDE
 #define WIDE 0
 #endif
 

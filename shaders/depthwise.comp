@@ -21,32 +21,17 @@
 //           RUN: 1, 2, 4 or 8, and no more than a row of the output has. WORKGROUP: a power of two from 4 to 256. Without sizes STRIDE and RUN are 1
 // Buffers and the other macros: gemm.glsl
 
-#ifndef FILTER_H
+#ifndef GLGEMM
 #define FILTER_H 3
-#endif
-#ifndef FILTER_W
 #define FILTER_W 3
-#endif
-#ifndef STRIDE
 #define STRIDE 1
-#endif
-#ifndef RUN
 #define RUN 4
-#endif
-#ifndef WORKGROUP
 #define WORKGROUP 64
 #endif
-#if FILTER_H < 0 || FILTER_H > 7 || FILTER_W < 0 || FILTER_W > 7 || (FILTER_H == 0) != (FILTER_W == 0)
-#error "depthwise: FILTER_H and FILTER_W must be 1 to 7, or both 0"
-#endif
-#if STRIDE != 1 && STRIDE != 2 || RUN != 1 && RUN != 2 && RUN != 4 && RUN != 8
-#error "depthwise: STRIDE must be 1 or 2, and RUN 1, 2, 4 or 8"
-#endif
-#if FILTER_H == 0 && (STRIDE != 1 || RUN != 1)
-#error "depthwise: STRIDE and RUN must be 1 where the filter may have any size"
-#endif
-#if WORKGROUP < 4 || WORKGROUP > 256 || (WORKGROUP & (WORKGROUP - 1)) != 0
-#error "depthwise: WORKGROUP must be a power of two from 4 to 256"
+#if FILTER_H < 0 || FILTER_H > 7 || FILTER_W < 0 || FILTER_W > 7 || (FILTER_H == 0) != (FILTER_W == 0) || \
+    STRIDE != 1 && STRIDE != 2 || RUN != 1 && RUN != 2 && RUN != 4 && RUN != 8 || FILTER_H == 0 && (STRIDE != 1 || RUN != 1) || \
+    WORKGROUP < 4 || WORKGROUP > 256 || (WORKGROUP & (WORKGROUP - 1)) != 0
+#error "depthwise: a macro has a value that is not among those above"
 #endif
 
 #if WIDE
@@ -56,7 +41,7 @@
 #endif
 #define B_READS A_READS
 #define B_IMAGE 0
-#define C_FROM WHOLE
+#define WINDOWS 0
 #include "common.glsl"
 #include "types.glsl"
 #include "layers.glsl"
@@ -134,7 +119,7 @@ VECTOR with_epilogue(int image, int pixel, int channel, VECTOR value) {
 bool only_bounds() { return activation == 0 || activation == RELU || activation == CLAMP; }
 ACC bounded(ACC x) {
   if (activation == 0 || is_nan(x)) return x;
-  return activation == CLAMP ? min(max(x, act_low), act_high) : max(x, ZERO);
+  return activation == CLAMP ? min(max(x, act_low), act_high) : max(x, ACC(0));
 }
 VECTOR with_bounds(VECTOR value) {
   ACC x[PER_VECTOR] = elements_of(value);
@@ -174,7 +159,7 @@ void store(int image, int pixel, int channel, VECTOR value) {
 }
 // Ends an element without a residual whose activation has only bounds.
 void end_plain(int image, int pixel, int channel, VECTOR sum, VECTOR bias) {
-  VECTOR value = alpha == ZERO ? VECTOR(0) : alpha * sum;
+  VECTOR value = alpha == ACC(0) ? VECTOR(0) : alpha * sum;
 #if EPILOGUE
   value = with_bounds(value + bias);
 #endif
@@ -183,14 +168,14 @@ void end_plain(int image, int pixel, int channel, VECTOR sum, VECTOR bias) {
 #if EPILOGUE
 bool is_plain_end() { return only_bounds() && !has(ADD_D); }
 void end(int image, int pixel, int channel, VECTOR sum, VECTOR bias) {
-  VECTOR value = (alpha == ZERO ? VECTOR(0) : alpha * sum) + bias;
+  VECTOR value = (alpha == ACC(0) ? VECTOR(0) : alpha * sum) + bias;
   store(image, pixel, channel, with_epilogue(image, pixel, channel * PER_VECTOR, value));
 }
 #endif
 #else
-ACC load_bias(int channel) { return ZERO; }  // finish() adds it
+ACC load_bias(int channel) { return ACC(0); }  // finish() adds it
 void end_plain(int image, int pixel, int channel, ACC sum, ACC bias) {
-  store_c(place_in_c(pixel, channel, c_at) + image * c_at.w, alpha == ZERO ? ZERO : multiply(alpha, sum));
+  store_c(place_in_c(pixel, channel, c_at) + image * c_at.w, alpha == ACC(0) ? ACC(0) : multiply(alpha, sum));
 }
 #if EPILOGUE
 bool is_plain_end() { return false; }

@@ -1,25 +1,17 @@
 // The end of an element of C: scalars, epilogue, rounding, store. Where its sum is a part (PARTS), the sum goes to the partial sums.
 //
-// C_FROM    which sums these are; the includer defines it:
-//           WINDOWS       sums over a window of k, or with PARTS over a part of it
-//           PARTIAL_SUMS  what reduce.comp adds up
-//           WHOLE         sums over all of k
+// WINDOWS   1 if these are sums over a window of k, or with PARTS over a part of it; 0 if over all of k; the includer defines it
 // RESIDUAL, BIAS: 0 if D, or a bias, may not apply although EPILOGUE is 1
 
-#ifndef RESIDUAL
+#ifndef GLGEMM
 #define RESIDUAL 1
-#endif
-#ifndef BIAS
 #define BIAS 1
 #endif
-#define WINDOWS 0
-#define PARTIAL_SUMS 1
-#define WHOLE 2
 
 layout(location = 17) uniform int sums_at;  // the first of the partial sums
-#if PARTS || C_FROM == PARTIAL_SUMS
+#if PARTS
 layout(std430, binding = BINDING_PARTIAL) buffer BufferPartial { RUNNING Partial[]; };
-#elif NARROW_C && C_FROM == WINDOWS
+#elif NARROW_C && WINDOWS
 // Sums of earlier windows of k: C's own type would round each of them.
 layout(std430, binding = BINDING_PARTIAL) buffer BufferPartial { float Partial[]; };
 #endif
@@ -29,16 +21,7 @@ layout(std430, binding = BINDING_PARTIAL) buffer BufferPartial { float Partial[]
 // Ends the element (row, column) of layer z: adds it to the earlier windows of k, for reduce.comp to finish.
 void finish(int z, int row, int column, RUNNING sum) {
   int at = sums_at + (z * size.x + row) * size.y + column;
-#if PRECISION
-  PRECISE RUNNING all = sum;
-  if (!has(FIRST_K)) {
-    all = Partial[at];
-    ADD_SUM(all, sum);
-  }
-  Partial[at] = all;
-#else
-  Partial[at] = has(FIRST_K) ? sum : Partial[at] + sum;
-#endif
+  Partial[at] = has(FIRST_K) ? sum : add(Partial[at], sum);
 }
 #else
 // Where element (row, column) of C, or of D, lies in an item.
@@ -63,7 +46,7 @@ layout(location = 11) uniform ivec3 bias_at;  // one of the two distances is 0
 // Ends the element (row, column) of item z, of which `sum` is the sum over this window of k: scalars, epilogue, store.
 void finish(int z, int row, int column, ACC sum) {
   int at = place_in_c(row, column, c_at) + OFFSET(z, c, c_at);
-#if NARROW_C && C_FROM == WINDOWS
+#if NARROW_C && WINDOWS
   int partial = sums_at + (z * size.x + row) * size.y + column;
   if (!has(FIRST_K)) sum += Partial[partial];
   if (!has(LAST_K)) {
@@ -74,9 +57,9 @@ void finish(int z, int row, int column, ACC sum) {
 #else
   bool take_c = has(FIRST_K);
 #endif
-  PRECISE ACC value = ALPHA(z) == ZERO ? ZERO : multiply(ALPHA(z), sum);  // with alpha = 0 a NaN in A or B does not count
+  PRECISE ACC value = ALPHA(z) == ACC(0) ? ACC(0) : multiply(ALPHA(z), sum);  // with alpha = 0 a NaN in A or B does not count
   if (take_c) {
-    if (has(READ_C) && BETA(z) != ZERO) ADD_TO(value, multiply(BETA(z), ELEMENT_C(C, at)));
+    if (has(READ_C) && BETA(z) != ACC(0)) ADD_TO(value, multiply(BETA(z), ELEMENT_C(C, at)));
 #if EPILOGUE && RESIDUAL
     if (has(ADD_D)) ADD_TO(value, ELEMENT_C(D, place_in_c(row, column, d_at) + OFFSET(z, d, d_at)));
 #endif
@@ -97,13 +80,12 @@ void finish(int z, int row, int column, ACC sum) {
 
 // The usual end: alpha times the sum and nothing else. It is far shorter than finish(), so that it can be written out for each element.
 // is_plain() tells at run time whether it may be used.
-#define HAS_PLAIN (EPILOGUE == 0 && (PARTS || !NARROW_C))
-#if HAS_PLAIN && C_FROM == WINDOWS
+const bool has_plain = EPILOGUE == 0 && (PARTS != 0 || !NARROW_C);
 bool is_plain(int z) {
 #if PARTS
   return has(FIRST_K);
 #else
-  return has(FIRST_K) && !has(READ_C) && ALPHA(z) != ZERO;
+  return has(FIRST_K) && !has(READ_C) && ALPHA(z) != ACC(0);
 #endif
 }
 
@@ -112,11 +94,10 @@ void finish_plain(int layer, int row, int column, RUNNING sum) {
 #if SUM == C64 && PANELS == 0
   // This never holds, and compilers cannot see that. Without it Intel's compilers up to Broadwell would keep a register for the address of
   // each sum, in the loop too.
-  if (flags == 0) sum = ZERO;
+  if (flags == 0) sum = ACC(0);
 #endif
   Partial[sums_at + (layer * size.x + row) * size.y + column] = sum;
 #else
-  store_c(place_in_c(row, column, c_at) + OFFSET(layer, c, c_at), multiply(ALPHA(layer), sum));
+  store_c(place_in_c(row, column, c_at) + OFFSET(layer, c, c_at), multiply(ALPHA(layer), rounded(sum)));
 #endif
 }
-#endif

@@ -10,7 +10,7 @@
 #include "panels.glsl"
 #include "activation.glsl"
 #include "operand_c.glsl"
-#define C_FROM WINDOWS
+#define WINDOWS 1
 #include "finish.glsl"
 
 #if PRECISION > 0 && !PARTS

@@ -8,8 +8,8 @@
 // one row, and WIDE reads 16 bytes of the row at a time. Else they are elements of neighbouring rows: the rows of one invocation lie as far
 // apart as the workgroup has rows in a turn.
 //
-// A quantised A is taken by chunks of 32 or 64 codes, which chunks.glsl reads and decodes, and the remainder of k by elements. With CHUNKS 0,
-// and for formats that have no chunks, all of k is taken by elements: some compilers keep no chunk in registers.
+// A quantised A is taken by chunks of 32 or 64 codes, which quantization.glsl reads and decodes, and the remainder of k by elements. With CHUNKS
+// 0 all of k is taken by elements: some compilers keep no chunk in registers.
 //
 // PANELS 1, 2  B comes in panels, k-major, as pack.comp made them; a panel has TN columns, rounded up to whole vectors
 //
@@ -27,55 +27,26 @@
 //           TM: 1, 2, 4 or 8; TN: 1, 2, 4 or 8; LANES_K: a power of two up to WORKGROUP; WORKGROUP: a power of two from 4 to 256
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
-#ifndef TM
+#ifndef GLGEMM
 #define TM 4
-#endif
-#ifndef TN
 #define TN 1
-#endif
-#ifndef LANES_K
 #define LANES_K 1
-#endif
-#ifndef WORKGROUP
 #define WORKGROUP 8
-#endif
-#if (TM != 1 && TM != 2 && TM != 4 && TM != 8) || (TN != 1 && TN != 2 && TN != 4 && TN != 8)
-#error "gemv: TM and TN must be 1, 2, 4 or 8"
-#endif
-#if WORKGROUP < 4 || WORKGROUP > 256 || (WORKGROUP & (WORKGROUP - 1)) != 0
-#error "gemv: WORKGROUP must be a power of two from 4 to 256"
-#endif
-#if LANES_K < 1 || LANES_K > WORKGROUP || (LANES_K & (LANES_K - 1)) != 0
-#error "gemv: LANES_K must be a power of two up to WORKGROUP"
-#endif
-
-#ifndef B_ALONG_K
 #define B_ALONG_K 0
-#endif
-#ifndef CHUNKS
 #define CHUNKS 1
-#endif
-#if CHUNKS != 0 && CHUNKS != 1
-#error "gemv: CHUNKS must be 0 or 1"
-#endif
-#ifndef BROADCAST
 #define BROADCAST 1
-#endif
-#if BROADCAST < 1 || BROADCAST > 16 || (BROADCAST & (BROADCAST - 1)) != 0 || BROADCAST > WORKGROUP
-#error "gemv: BROADCAST must be a power of two up to 16, and no more than WORKGROUP"
-#endif
-#if BROADCAST > 1
-#if LANES_K > 1 || PANELS
-#error "gemv: BROADCAST must be 1 with a LANES_K of more than 1, or with PANELS"
-#endif
-#extension GL_ARB_shader_ballot : require
-#define FUSES
-#endif
-#ifndef SHARED_B
 #define SHARED_B 0
 #endif
-#if SHARED_B < 0 || SHARED_B > 1 || SHARED_B && (PANELS || BROADCAST > 1)
-#error "gemv: SHARED_B must be 0, or 1 without PANELS and with a BROADCAST of 1"
+#if (TM != 1 && TM != 2 && TM != 4 && TM != 8) || (TN != 1 && TN != 2 && TN != 4 && TN != 8) || \
+    WORKGROUP < 4 || WORKGROUP > 256 || (WORKGROUP & (WORKGROUP - 1)) != 0 || \
+    LANES_K < 1 || LANES_K > WORKGROUP || (LANES_K & (LANES_K - 1)) != 0 || CHUNKS != 0 && CHUNKS != 1 || \
+    BROADCAST < 1 || BROADCAST > 16 || (BROADCAST & (BROADCAST - 1)) != 0 || BROADCAST > WORKGROUP || \
+    BROADCAST > 1 && (LANES_K > 1 || PANELS) || SHARED_B < 0 || SHARED_B > 1 || SHARED_B && (PANELS || BROADCAST > 1)
+#error "gemv: a macro has a value that is not among those above"
+#endif
+#if BROADCAST > 1
+#extension GL_ARB_shader_ballot : require
+#define FUSES
 #endif
 
 #if WIDE
@@ -91,12 +62,15 @@
 #define B_READS ELEMENTS
 #endif
 #define B_IMAGE (WIDE == 2)
+#if QUANTIZED == 1 && CHUNKS && BLOCK_CODES == 256
+#define CHUNK 64
+#elif QUANTIZED == 1 && CHUNKS
+#define CHUNK 32
+#endif
 #include "gemm.glsl"
 #if BROADCAST > 1 && (SUM == F64 || SUM == C128)
 #error "gemv: BROADCAST must be 1 for doubles"
 #endif
-#include "chunks.glsl"
-#define BY_CHUNKS (QUANTIZED == 1 && HAS_CHUNKS && CHUNKS)
 
 // A step along k: what 16 bytes of a row of A hold, or one element. It has parts of PART elements, for which B is read at a time.
 #define BY_LINES (WIDE > 0 && QUANTIZED != 1)
@@ -109,15 +83,23 @@
 #endif
 #include "shared_columns.glsl"
 // What an invocation takes along k in a turn, and the successive rows of B that it then reads together.
-#if BY_CHUNKS
-#define OF_TURN (CHUNK * TURN_CHUNKS)
-// A quad of codes, q, is 4 successive ones, or every other one of 8. It needs QUAD_REACH rows of B, from QUAD_BEGIN(q) of its chunk on.
-#define QUAD_REACH (CODE_AT(0, 1) == 1 ? 4 : 8)
-#define QUAD_BEGIN(q) (CODE_AT(q, 0) / QUAD_REACH * QUAD_REACH)
-#define TOGETHER QUAD_REACH
+#ifdef CHUNK
+// With blocks that are read by vectors and are no multiple of a word, 4 chunks are a turn: 4 blocks are a multiple of 8 bytes, so that
+// compilers know where in a vector each of them lies.
+#if BLOCK_CODES == 32 && CODES_AT_ONCE > 1 && BLOCK_BYTES % 2 == 0
+#define OF_TURN (4 * CHUNK)
+#else
+#define OF_TURN CHUNK
+#endif
+const int span = reach * (OF_TURN / CHUNK);
+// A quad of codes, q, is 4 successive ones, or every other one of 8. It needs so many rows of B, from quad_begin(q) of its chunk on.
+const int together = has_pairs ? 8 : 4;
+int quad_begin(int q) { return code_at(q, 0) / together * together; }
+#define SHARES_ELEMENTS 0  // what is left of k behind the chunks each reads by itself
 #else
 #define OF_TURN STEP
-#define TOGETHER PART
+const int together = PART;
+#define SHARES_ELEMENTS SHARES
 #endif
 #define SHARES (SHARED_B && OF_TURN * TN % PER_VECTOR == 0 && WORKGROUP * PER_VECTOR % TN == 0 && LANES_K * OF_TURN <= SHARED_K)
 
@@ -153,10 +135,10 @@ ACC[TN] row_of_panels(Columns its, int p) {
 }
 #endif
 #if SHARES
-// TOGETHER rows of the columns in shared memory, column after column: from row `first`, a constant, of the ones that begin with `base`.
-ACC[TOGETHER * TN] shared_rows(int base, int first) {
-  ACC x[TOGETHER * TN];
-  for (int v = 0; v < TOGETHER * TN / PER_VECTOR; ++v) {
+// Rows of the columns in shared memory that are read together, column after column: from row `first`, a constant, of the ones that begin with `base`.
+ACC[together * TN] shared_rows(int base, int first) {
+  ACC x[together * TN];
+  for (int v = 0; v < together * TN / PER_VECTOR; ++v) {
     ACC y[PER_VECTOR] = elements_of(shared_columns[PLACE_OF(base * TN / PER_VECTOR) + PLACE_OF(first * TN / PER_VECTOR + v)]);
     for (int e = 0; e < PER_VECTOR; ++e) x[v * PER_VECTOR + e] = y[e];
   }
@@ -164,7 +146,6 @@ ACC[TOGETHER * TN] shared_rows(int base, int first) {
 }
 #endif
 
-#define SHARES_ELEMENTS (SHARES && !BY_CHUNKS)  // what is left of k behind the chunks each reads by itself
 // The PART rows of B that belong to part `part`, a constant, of the step that begins with p. `base`: p's row in shared memory.
 ACC[TN * PART] part_of_b(Columns its, int p, int part, int base) {
   ACC x[TN * PART];
@@ -174,7 +155,7 @@ ACC[TN * PART] part_of_b(Columns its, int p, int part, int base) {
     for (int j = 0; j < TN; ++j) x[j * PART + e] = row[j];
   }
 #elif SHARES_ELEMENTS
-  ACC rows[TOGETHER * TN] = shared_rows(base, part * PART);
+  ACC rows[together * TN] = shared_rows(base, part * PART);
   for (int j = 0; j < TN; ++j)
     for (int e = 0; e < PART; ++e) x[j * PART + e] = rows[e * TN + j];
 #elif B_READS == VECTORS && QUANTIZED != 1
@@ -196,12 +177,12 @@ ACC[TN * PART] part_of_b(Columns its, int p, int part, int base) {
 // The sums of this invocation.
 ACC sum[TM][TN];
 
-#if BY_CHUNKS
+#ifdef CHUNK
 // One chunk of each row, and the products of its groups.
 Chunk chunks[TM];
 float in_group[TM][TN];
 #if BROADCAST > 1 && B_READS == VECTORS
-const int own_reads = (REACH / 4 + BROADCAST - 1) / BROADCAST;
+const int own_reads = (reach / 4 + BROADCAST - 1) / BROADCAST;
 vec4 own[TN][own_reads];  // what an invocation reads of the vectors of B for a chunk
 vec4 vector_of_column(Columns its, int j, int first, int v) { return readInvocationARB(own[j][v / BROADCAST], uint(v % BROADCAST)); }
 #elif B_READS == VECTORS
@@ -217,37 +198,37 @@ void multiply_quad(int q, int number, int p, Columns its, int from) {
   int first = chunk_begin(p) + number * CHUNK;
   float x[TN][4];
 #if SHARES
-  ACC rows[TOGETHER * TN] = shared_rows(chunk_begin(p) - from, number * CHUNK + QUAD_BEGIN(q));
+  ACC rows[together * TN] = shared_rows(chunk_begin(p) - from, number * CHUNK + quad_begin(q));
   for (int j = 0; j < TN; ++j)
-    for (int e = 0; e < 4; ++e) x[j][e] = rows[(CODE_AT(q, e) - QUAD_BEGIN(q)) * TN + j];
+    for (int e = 0; e < 4; ++e) x[j][e] = rows[(code_at(q, e) - quad_begin(q)) * TN + j];
 #elif PANELS
   for (int e = 0; e < 4; ++e) {
-    ACC row[TN] = row_of_panels(its, first + CODE_AT(q, e));
+    ACC row[TN] = row_of_panels(its, first + code_at(q, e));
     for (int j = 0; j < TN; ++j) x[j][e] = row[j];
   }
 #elif B_READS == VECTORS
   for (int j = 0; j < TN; ++j) {
-    float rows[QUAD_REACH];
-    for (int v = 0; v < QUAD_REACH / 4; ++v) {
-      float y[4] = elements_of(vector_of_column(its, j, first, QUAD_BEGIN(q) / 4 + v));
+    float rows[together];
+    for (int v = 0; v < together / 4; ++v) {
+      float y[4] = elements_of(vector_of_column(its, j, first, quad_begin(q) / 4 + v));
       for (int e = 0; e < 4; ++e) rows[4 * v + e] = y[e];
     }
-    for (int e = 0; e < 4; ++e) x[j][e] = rows[CODE_AT(q, e) - QUAD_BEGIN(q)];
+    for (int e = 0; e < 4; ++e) x[j][e] = rows[code_at(q, e) - quad_begin(q)];
   }
 #else
   for (int j = 0; j < TN; ++j)
-    for (int e = 0; e < 4; ++e) x[j][e] = load_b(its.b[j] + row_of_b(first + CODE_AT(q, e)));
+    for (int e = 0; e < 4; ++e) x[j][e] = load_b(its.b[j] + row_of_b(first + code_at(q, e)));
 #endif
   for (int i = 0; i < TM; ++i) {
     vec4 numbers = numbers_of(chunks[i], q, quad_of(chunks[i], q));
     for (int j = 0; j < TN; ++j) {
-#if HAS_OFFSETS
-      sum[i][j] = multiply_add_quad(sum[i][j], numbers, x[j]);
-#else
-      if (q % GROUP_QUADS == 0) in_group[i][j] = 0.0;
-      in_group[i][j] = multiply_add_quad(in_group[i][j], numbers, x[j]);
-      if (q % GROUP_QUADS == GROUP_QUADS - 1) sum[i][j] += scaled(chunks[i], q / GROUP_QUADS, in_group[i][j]);
-#endif
+      if (has_offsets) {
+        sum[i][j] = multiply_add_quad(sum[i][j], numbers, x[j]);
+      } else {
+        if (q % group_quads == 0) in_group[i][j] = 0.0;
+        in_group[i][j] = multiply_add_quad(in_group[i][j], numbers, x[j]);
+        if (q % group_quads == group_quads - 1) sum[i][j] += scaled(chunks[i], q / group_quads, in_group[i][j]);
+      }
     }
   }
 }
@@ -262,9 +243,7 @@ void multiply_chunk(int number, int p, Row rows[TM], Columns its, int from) {
   // Written out: which bits are a quad's depends on its number. As a loop, Mesa's compilers keep the chunks in memory.
 #define QUAD(q) multiply_quad(q, number, p, its, from);
   QUAD(0) QUAD(1) QUAD(2) QUAD(3) QUAD(4) QUAD(5) QUAD(6) QUAD(7)
-#if QUADS == 16
-  QUAD(8) QUAD(9) QUAD(10) QUAD(11) QUAD(12) QUAD(13) QUAD(14) QUAD(15)
-#endif
+  if (quads == 16) { QUAD(8) QUAD(9) QUAD(10) QUAD(11) QUAD(12) QUAD(13) QUAD(14) QUAD(15) }
 }
 #endif
 
@@ -292,13 +271,13 @@ void main() {
 #endif
 
   for (int i = 0; i < TM; ++i)
-    for (int j = 0; j < TN; ++j) sum[i][j] = ZERO;
+    for (int j = 0; j < TN; ++j) sum[i][j] = ACC(0);
   int begin = begin_k(layer), end = end_k(layer);
-#if BY_CHUNKS
+#ifdef CHUNK
   hidden = uint(min(a[0], 0));
   Row rows[TM];
   for (int i = 0; i < TM; ++i) rows[i] = row_of_codes(a[i]);
-  int whole = has_chunks() ? begin + (end - begin) / SPAN * SPAN : begin;
+  int whole = has_chunks() ? begin + (end - begin) / span * span : begin;
 #if SHARES
   for (int from = begin, last = min(from + SHARED_K, whole); from < whole; from = last, last = min(from + SHARED_K, whole)) {
     bring_columns(columns, lane, from, whole);
@@ -308,11 +287,11 @@ void main() {
 #endif
     for (int p = from + lane_k * OF_TURN; p < last; p += LANES_K * OF_TURN) {
       multiply_chunk(0, p, rows, its, from);
-#if TURN_CHUNKS > 1
-      multiply_chunk(1, p, rows, its, from);
-      multiply_chunk(2, p, rows, its, from);
-      multiply_chunk(3, p, rows, its, from);
-#endif
+      if (OF_TURN > CHUNK) {
+        multiply_chunk(1, p, rows, its, from);
+        multiply_chunk(2, p, rows, its, from);
+        multiply_chunk(3, p, rows, its, from);
+      }
     }
   }
   begin = whole;

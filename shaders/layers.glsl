@@ -4,16 +4,10 @@
 //           INDEXED_A, INDEXED_B, INDEXED_C: 1 if tables say where the elements of the operand lie (INDEXED_C: also of D);
 //           pack.comp has A alone
 
-#ifndef ITEMS
+#ifndef GLGEMM
 #define ITEMS 0
-#endif
-#ifndef INDEXED_A
 #define INDEXED_A 0
-#endif
-#ifndef INDEXED_B
 #define INDEXED_B 0
-#endif
-#ifndef INDEXED_C
 #define INDEXED_C 0
 #endif
 

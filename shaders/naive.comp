@@ -6,10 +6,8 @@
 // Macros    WORKGROUP_X, WORKGROUP_Y: powers of two up to 32
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
-#ifndef WORKGROUP_X
+#ifndef GLGEMM
 #define WORKGROUP_X 8
-#endif
-#ifndef WORKGROUP_Y
 #define WORKGROUP_Y 8
 #endif
 #if WORKGROUP_X < 1 || WORKGROUP_X > 32 || (WORKGROUP_X & (WORKGROUP_X - 1)) != 0 || \

@@ -14,29 +14,15 @@
 // Macros    TM: a power of two up to 64; TN: 4, 8 or 16; K: 1, 2 or 4; WORKGROUP: a power of two from 4 to 256
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
-#ifndef TM
+#ifndef GLGEMM
 #define TM 32
-#endif
-#ifndef TN
 #define TN 16
-#endif
-#ifndef K
 #define K 4
-#endif
-#ifndef WORKGROUP
 #define WORKGROUP 8
 #endif
-#if TM < 1 || TM > 64 || (TM & (TM - 1)) != 0
-#error "outer: TM must be a power of two up to 64"
-#endif
-#if TN != 4 && TN != 8 && TN != 16
-#error "outer: TN must be 4, 8 or 16"
-#endif
-#if K != 1 && K != 2 && K != 4
-#error "outer: K must be 1, 2 or 4"
-#endif
-#if WORKGROUP < 4 || WORKGROUP > 256 || (WORKGROUP & (WORKGROUP - 1)) != 0
-#error "outer: WORKGROUP must be a power of two from 4 to 256"
+#if TM < 1 || TM > 64 || (TM & (TM - 1)) != 0 || TN != 4 && TN != 8 && TN != 16 || K != 1 && K != 2 && K != 4 || \
+    WORKGROUP < 4 || WORKGROUP > 256 || (WORKGROUP & (WORKGROUP - 1)) != 0
+#error "outer: a macro has a value that is not among those above"
 #endif
 
 #define A_READS ELEMENTS
@@ -47,7 +33,7 @@ layout(local_size_x = WORKGROUP) in;
 const int vectors = TN / PER_VECTOR;
 
 // A device with few storage buffers has no room for one more beside the items.
-#define BY_VECTOR (HAS_PLAIN && !PARTS && !(ITEMS && BINDING_ITEMS < 5))
+#define BY_VECTOR (EPILOGUE == 0 && !NARROW_C && !PARTS && !(ITEMS && BINDING_ITEMS < 5))
 #if BY_VECTOR
 layout(std430, binding = BINDING_C) buffer BufferVectorsOfC { VECTOR VectorsOfC[]; };  // C again
 #endif
@@ -59,7 +45,7 @@ VECTOR[vectors] multiply_row(int z, int row, VECTOR b[K][vectors]) {
   int from = a_row(z, row);
   ACC a[K];
   for (int s = 0; s < K; ++s) {
-    a[s] = ZERO;
+    a[s] = ACC(0);
     if (s < size.z) a[s] = load_a(from + column_of_a(s));
   }
   VECTOR sum[vectors];
@@ -94,13 +80,13 @@ void main() {
   ACC of_sum = ALPHA(z), of_c = BETA(z);
   int c = c_at.x + OFFSET(z, c, c_at) + column;
   if (has(FIRST_K) && c_at.z == 1 && (c | c_at.y) % PER_VECTOR == 0 && first + TN * WORKGROUP <= size.y) {
-    bool reads_c = has(READ_C) && of_c != ZERO;
+    bool reads_c = has(READ_C) && of_c != ACC(0);
     for (int i = row; i < end; ++i) {
       VECTOR sum[vectors] = multiply_row(z, i, b);
       int at = (c + i * c_at.y) / PER_VECTOR;
       for (int j = 0; j < vectors; ++j) {
         VECTOR value = VECTOR(0);
-        if (of_sum != ZERO) value = scale(of_sum, sum[j]);
+        if (of_sum != ACC(0)) value = scale(of_sum, sum[j]);
         if (reads_c) value += scale(of_c, VectorsOfC[at + j * WORKGROUP]);
         VectorsOfC[at + j * WORKGROUP] = value;
       }

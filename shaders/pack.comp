@@ -13,7 +13,7 @@
 //           panels' width in vectors, the vectors from item to item, lanes; flags: PACKS_B if the source is B
 // Macros    WORKGROUP: a power of two up to 1024; the other macros, buffers and uniforms: the files that are included
 
-#ifndef WORKGROUP
+#ifndef GLGEMM
 #define WORKGROUP 64
 #endif
 #if WORKGROUP < 1 || WORKGROUP > 1024 || (WORKGROUP & (WORKGROUP - 1)) != 0
@@ -61,7 +61,7 @@ void main() {
   }
   for (int p = first_p; p < min(first_p + step, size.y); ++p) {
     int at = p < size.z ? column_of_a(p) : 0;
-    for (int e = 0; e < PER_VECTOR; ++e) x[e] = row + e < size.x && p < size.z ? load_a(rows[e] + at) : ZERO;
+    for (int e = 0; e < PER_VECTOR; ++e) x[e] = row + e < size.x && p < size.z ? load_a(rows[e] + at) : ACC(0);
     Packed[to] = vector_of(x);
     to += width;
   }

@@ -2,7 +2,7 @@
 //
 // PANELS    0 if A and B are read as they lie, 1 if panels are read from a storage buffer, 2 if from an image
 
-#ifndef PANELS
+#ifndef GLGEMM
 #define PANELS 0
 #endif
 #if PANELS == 1

@@ -8,13 +8,13 @@
 // Macros    WORKGROUP: a power of two up to 1024
 // Shapes: gemm.glsl; buffers, uniforms and the other macros: the files that are included
 
-#ifndef WORKGROUP
+#ifndef GLGEMM
 #define WORKGROUP 64
 #endif
 #if WORKGROUP < 1 || WORKGROUP > 1024 || (WORKGROUP & (WORKGROUP - 1)) != 0
 #error "reduce: WORKGROUP must be a power of two up to 1024"
 #endif
-#define C_FROM PARTIAL_SUMS
+#define WINDOWS 0
 
 #include "common.glsl"
 #include "types.glsl"
@@ -25,6 +25,7 @@
 #include "finish.glsl"
 
 layout(local_size_x = WORKGROUP) in;
+layout(std430, binding = BINDING_PARTIAL) readonly buffer BufferPartial { RUNNING Partial[]; };
 
 void main() {
   int z = z0 + int(gl_WorkGroupID.z);
@@ -32,6 +33,6 @@ void main() {
   int elements = size.x * size.y;
   if (q >= elements) return;
   PRECISE RUNNING sum = RUNNING(0);
-  for (int part = 0; part < parts.z; ++part) ADD_SUM(sum, Partial[sums_at + (part * parts.x + z) * elements + q]);
-  finish(z, q / size.y, q % size.y, ROUNDED(sum));
+  for (int part = 0; part < parts.z; ++part) sum = add(sum, Partial[sums_at + (part * parts.x + z) * elements + q]);
+  finish(z, q / size.y, q % size.y, rounded(sum));
 }

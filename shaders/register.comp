@@ -20,47 +20,23 @@
 //           and than a subgroup has; elements are of 32 bits
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
-#ifndef TM
+#ifndef GLGEMM
 #define TM 12
-#endif
-#ifndef TN
 #define TN 8
-#endif
-#ifndef STEP_K
 #define STEP_K 4
-#endif
-#ifndef WORKGROUP
 #define WORKGROUP 8
-#endif
-#ifndef WORKGROUP_Y
 #define WORKGROUP_Y 1
-#endif
-#if TM < 4 || TM > 32 || TM % 4 != 0
-#error "register: TM must be a multiple of 4 up to 32"
-#endif
-#if TN != 2 && TN != 4 && TN != 8 && TN != 16
-#error "register: TN must be 2, 4, 8 or 16"
-#endif
-#if STEP_K != 1 && STEP_K != 2 && STEP_K != 4 && STEP_K != 8
-#error "register: STEP_K must be 1, 2, 4 or 8"
-#endif
-#if WORKGROUP < 4 || WORKGROUP > 128 || (WORKGROUP & (WORKGROUP - 1)) != 0
-#error "register: WORKGROUP must be a power of two from 4 to 128"
-#endif
-#if WORKGROUP_Y != 1 && WORKGROUP_Y != 2 && WORKGROUP_Y != 4 && WORKGROUP_Y != 8
-#error "register: WORKGROUP_Y must be 1, 2, 4 or 8"
-#endif
-
-#ifndef BROADCAST
 #define BROADCAST 1
 #endif
-#if BROADCAST < 1 || BROADCAST > 16 || (BROADCAST & (BROADCAST - 1)) != 0 || BROADCAST > WORKGROUP
-#error "register: BROADCAST must be a power of two up to 16, and no more than WORKGROUP"
+#if TM < 4 || TM > 32 || TM % 4 != 0 || TN != 2 && TN != 4 && TN != 8 && TN != 16 || \
+    STEP_K != 1 && STEP_K != 2 && STEP_K != 4 && STEP_K != 8 || \
+    WORKGROUP < 4 || WORKGROUP > 128 || (WORKGROUP & (WORKGROUP - 1)) != 0 || \
+    WORKGROUP_Y != 1 && WORKGROUP_Y != 2 && WORKGROUP_Y != 4 && WORKGROUP_Y != 8 || \
+    BROADCAST < 1 || BROADCAST > 16 || (BROADCAST & (BROADCAST - 1)) != 0 || BROADCAST > WORKGROUP || \
+    BROADCAST > 1 && (!PANELS || WORKGROUP_Y > 1)
+#error "register: a macro has a value that is not among those above"
 #endif
 #if BROADCAST > 1
-#if !PANELS || WORKGROUP_Y > 1
-#error "register: BROADCAST must be 1 without PANELS, or with a WORKGROUP_Y of more than 1"
-#endif
 #extension GL_ARB_shader_ballot : require
 #define FUSES
 #endif
@@ -72,11 +48,8 @@
 #endif
 #define B_READS A_READS
 #include "gemm.glsl"
-#if BROADCAST > 1 && (SUM == F64 || SUM == C128)
-#error "register: BROADCAST must be 1 for doubles"
-#endif
-#if TN < PER_VECTOR
-#error "register: TN must be what a vector holds, or more"
+#if BROADCAST > 1 && (SUM == F64 || SUM == C128) || TN < PER_VECTOR
+#error "register: these macros do not go together"
 #endif
 
 layout(local_size_x = WORKGROUP, local_size_y = WORKGROUP_Y) in;

@@ -9,20 +9,13 @@
 // Macros    TM, TN: 1 to 8; WORKGROUP: a power of two up to 1024
 // Shapes, buffers, uniforms and the other macros: gemm.glsl
 
-#ifndef TM
+#ifndef GLGEMM
 #define TM 4
-#endif
-#ifndef TN
 #define TN 4
-#endif
-#ifndef WORKGROUP
 #define WORKGROUP 64
 #endif
-#if TM < 1 || TM > 8 || TN < 1 || TN > 8
-#error "small: TM and TN must be 1 to 8"
-#endif
-#if WORKGROUP < 1 || WORKGROUP > 1024 || (WORKGROUP & (WORKGROUP - 1)) != 0
-#error "small: WORKGROUP must be a power of two up to 1024"
+#if TM < 1 || TM > 8 || TN < 1 || TN > 8 || WORKGROUP < 1 || WORKGROUP > 1024 || (WORKGROUP & (WORKGROUP - 1)) != 0
+#error "small: a macro has a value that is not among those above"
 #endif
 
 #define A_READS ELEMENTS
@@ -46,7 +39,7 @@ void main() {
   for (int j = 0; j < TN; ++j) b[j] = b_column(z, min(column + j, size.y - 1));
   ACC sum[TM][TN];
   for (int i = 0; i < TM; ++i)
-    for (int j = 0; j < TN; ++j) sum[i][j] = ZERO;
+    for (int j = 0; j < TN; ++j) sum[i][j] = ACC(0);
   for (int p = 0; p < size.z; ++p) {
     ACC bs[TN];
     for (int j = 0; j < TN; ++j) bs[j] = load_b(b[j] + row_of_b(p));
@@ -55,14 +48,12 @@ void main() {
       for (int j = 0; j < TN; ++j) sum[i][j] = multiply_add(sum[i][j], as, bs[j]);
     }
   }
-#if HAS_PLAIN
-  if (is_plain(z)) {
+  if (has_plain && is_plain(z)) {
     for (int i = 0; i < TM; ++i)
       for (int j = 0; j < TN; ++j)
         if (row + i < size.x && column + j < size.y) finish_plain(z, row + i, column + j, sum[i][j]);
     return;
   }
-#endif
 #if TM == 1 && TN == 1
   finish(z, row, column, sum[0][0]);  // in a loop, compilers would keep all constants of an epilogue in registers, from before it on
 #else

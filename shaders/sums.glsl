@@ -9,11 +9,13 @@
 #define RUNNING ACC
 #endif
 
+ACC multiply(ACC a, ACC b) {
 #if IS_COMPLEX
-#define PRODUCT(a, b) ACC(EXACT(a.x * b.x) - EXACT(a.y * b.y), EXACT(a.x * b.y) + EXACT(a.y * b.x))
+  RETURN(ACC, ACC(EXACT(a.x * b.x) - EXACT(a.y * b.y), EXACT(a.x * b.y) + EXACT(a.y * b.x)));
 #else
-#define PRODUCT(a, b) a * b
+  RETURN(ACC, a * b);
 #endif
+}
 
 #if PRECISION == 2
 // Adds a * b to the sum, and what the product's and the sum's roundings took to `rest` (Ogita, Rump, Oishi 2005: Dot2). The upper and the
@@ -61,8 +63,6 @@ float rounded(vec2 sum) {
   precise float both = EXACT(sum.x + sum.y);
   return abs(sum.x) <= 3.4028234e38 ? both : sum.x;
 }
-#define ADD_SUM(to, x) to = add(to, x)
-#define ROUNDED(sum) rounded(sum)
 #elif PRECISION == 3
 #define RUNNING_VECTOR dvec4
 #define ZERO_VECTOR dvec4(0)
@@ -70,8 +70,8 @@ float rounded(vec2 sum) {
 double[4] elements_of(dvec4 x) { return double[4](x.x, x.y, x.z, x.w); }
 double element(dvec4 x, int e) { return e < 2 ? e < 1 ? x.x : x.y : e < 3 ? x.z : x.w; }
 double multiply_add(double sum, float a, float b) { RETURN(double, sum + EXACT(double(a) * double(b))); }
-#define ADD_SUM(to, x) ADD_TO(to, x)
-#define ROUNDED(sum) float(sum)
+double add(double x, double y) { RETURN(double, x + EXACT(y)); }
+float rounded(double sum) { return float(sum); }
 #else
 #define RUNNING_VECTOR VECTOR
 #define ZERO_VECTOR VECTOR(0)
@@ -84,10 +84,8 @@ float multiply_add(float sum, float a, float b) { return fma(a, b, sum); }
 #else
 #define ADD_SCALED(to, x, y) ADD_TO(to, (x) * (y))
 #endif
-ACC multiply_add(ACC sum, ACC a, ACC b) { RETURN(ACC, sum + EXACT(PRODUCT(a, b))); }
+ACC multiply_add(ACC sum, ACC a, ACC b) { RETURN(ACC, sum + multiply(a, b)); }
 #endif
-#define ADD_SUM(to, x) ADD_TO(to, x)
-#define ROUNDED(sum) sum
+ACC add(ACC x, ACC y) { RETURN(ACC, x + EXACT(y)); }
+ACC rounded(ACC sum) { return sum; }
 #endif
-
-ACC multiply(ACC a, ACC b) { RETURN(ACC, PRODUCT(a, b)); }

@@ -7,26 +7,17 @@
 // Buffers   0: what is written to the texture; or 2: what is read from it; 1 is not read; image unit 0: the texture
 // Uniforms  size: columns, rows, channels; y0: the texture's first row; a_at, c_at: the buffer's first element
 // Macros    TEXELS: a texel's format, below; WRITES: 1 if the texture is written; WORKGROUP_X, WORKGROUP_Y: powers of two up to 32;
-//           TYPE_A, TYPE_C: the elements of the buffer, TYPE_A with WRITES. The other macros, buffers and uniforms: the files that are included
+//           TYPE_A, TYPE_C: the elements of the buffer, F32, F16 or BF16, TYPE_A with WRITES. The other macros, buffers and uniforms: the files that are included
 
-#ifndef WORKGROUP_X
+#ifndef GLGEMM
 #define WORKGROUP_X 8
-#endif
-#ifndef WORKGROUP_Y
 #define WORKGROUP_Y 8
-#endif
-#ifndef TEXELS
 #define TEXELS 0
-#endif
-#ifndef WRITES
 #define WRITES 0
 #endif
-#if WORKGROUP_X < 1 || WORKGROUP_X > 32 || (WORKGROUP_X & (WORKGROUP_X - 1)) != 0 || WORKGROUP_Y < 1 || WORKGROUP_Y > 32 || \
-    (WORKGROUP_Y & (WORKGROUP_Y - 1)) != 0
-#error "texture: WORKGROUP_X and WORKGROUP_Y must be powers of two up to 32"
-#endif
-#if TEXELS < 0 || TEXELS > 5 || WRITES < 0 || WRITES > 1
-#error "texture: TEXELS must be 0 to 5, and WRITES 0 or 1"
+#if WORKGROUP_X < 1 || WORKGROUP_X > 32 || (WORKGROUP_X & (WORKGROUP_X - 1)) != 0 || WORKGROUP_Y < 1 || WORKGROUP_Y > 32 || (WORKGROUP_Y & (WORKGROUP_Y - 1)) != 0 || \
+    TEXELS < 0 || TEXELS > 5 || WRITES < 0 || WRITES > 1
+#error "texture: a macro has a value that is not among those above"
 #endif
 
 #include "common.glsl"
@@ -50,15 +41,12 @@ layout(local_size_x = WORKGROUP_X, local_size_y = WORKGROUP_Y) in;
 #endif
 #if WRITES
 layout(FORMAT_OF_TEXELS, binding = 0) writeonly uniform highp image2D Texels;
-#if IS_16_BITS(TYPE_A)
+#if TYPE_A == F32
+layout(std430, binding = BINDING_A) readonly buffer BufferA { float A[]; };
+float load(int at) { return A[at]; }
+#else
 layout(std430, binding = BINDING_A) readonly buffer BufferA { uint A[]; };
 float load(int at) { return from_16_bits(A[at >> 1], at, TYPE_A == BF16); }
-#elif IS_8_BITS(TYPE_A)
-layout(std430, binding = BINDING_A) readonly buffer BufferA { uint A[]; };
-float load(int at) { return float(from_word(TYPE_A, A[at >> 2], at)); }
-#else
-layout(std430, binding = BINDING_A) readonly buffer BufferA { ACC A[]; };
-float load(int at) { return float(A[at]); }
 #endif
 #else
 layout(FORMAT_OF_TEXELS, binding = 0) readonly uniform highp image2D Texels;

@@ -8,7 +8,7 @@
 // Macros    TILE: 2, 4, 8, 16 or 32
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
-#ifndef TILE
+#ifndef GLGEMM
 #define TILE 32
 #endif
 #if TILE != 2 && TILE != 4 && TILE != 8 && TILE != 16 && TILE != 32
@@ -33,8 +33,8 @@ void main() {
 
   PRECISE RUNNING sum = RUNNING(0);
   for (int p0 = 0; p0 < size.z; p0 += TILE) {
-    As[y][x] = ZERO;
-    Bs[y][x] = ZERO;
+    As[y][x] = ACC(0);
+    Bs[y][x] = ACC(0);
     if (row < size.x && p0 + x < size.z) As[y][x] = load_a(a_row(z, row) + column_of_a(p0 + x));
     if (p0 + y < size.z && column < size.y) Bs[y][x] = load_b(b_column(z, column) + row_of_b(p0 + y));
     memoryBarrierShared();

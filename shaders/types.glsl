@@ -1,6 +1,6 @@
 // The types of elements and of their sums: how an element is decoded, and how PER_VECTOR of them are a vector of 16 bytes.
 //
-// Macros    TYPE_A, TYPE_B: the element types of A and B; TYPE_C: the type of C, D and the bias
+// Macros    TYPE_A, TYPE_B: the element types of A and B; TYPE_C: the type of C, D and the bias; SUM: the type in which products are summed
 //           HALVES_BY_INTEGERS: 1 if halves are decoded by integers, for drivers that do not compile unpackHalf2x16
 //           PARTS: 1 if sums over parts of k go to the buffer of partial sums instead of to C, for reduce.comp to finish
 //           PRECISION: 0: standard; 1: reproducible, sums are made in the order of k, each operation rounded; 2 and 3: sums have twice the
@@ -20,25 +20,14 @@
 #define F8E5M2 10
 #define U8 11
 
-#ifndef TYPE_A
+#ifndef GLGEMM
 #define TYPE_A F32
-#endif
-#ifndef TYPE_B
 #define TYPE_B F32
-#endif
-#ifndef TYPE_C
 #define TYPE_C F32
-#endif
-#ifndef HALVES_BY_INTEGERS
+#define SUM F32
 #define HALVES_BY_INTEGERS 0
-#endif
-#ifndef PARTS
 #define PARTS 0
-#endif
-#ifndef PRECISION
 #define PRECISION 0
-#endif
-#ifndef SEALED
 #define SEALED 0
 #endif
 
@@ -51,22 +40,7 @@
 #define IS_16_BITS(type) (type == F16 || type == BF16)
 #define IS_8_BITS(type) (type == F8E4M3 || type == F8E5M2 || type == I8 || type == U8)
 
-// Sums are made in the type SUM, in GLSL ACC. PER_VECTOR of them are a VECTOR.
-#define SUMS_IN_F32(type) (type == F32 || IS_16_BITS(type) || type == F8E4M3 || type == F8E5M2)
-#define SUMS_IN_I32(type) (type == I32 || type == I8)
-#define SUMS_IN_U32(type) (type == U32 || type == U8)
-#if SUMS_IN_F32(TYPE_A) && SUMS_IN_F32(TYPE_B)
-#define SUM F32
-#elif SUMS_IN_U32(TYPE_A) && SUMS_IN_U32(TYPE_B)
-#define SUM U32
-// i8 with u8, where panels have i8 as the type of the sums.
-#elif SUMS_IN_I32(TYPE_A) && SUMS_IN_I32(TYPE_B) || SUMS_IN_I32(TYPE_A) && TYPE_B == U8 || TYPE_A == U8 && SUMS_IN_I32(TYPE_B)
-#define SUM I32
-#elif TYPE_A == TYPE_B
-#define SUM TYPE_A
-#else
-#error "types: products of TYPE_A and TYPE_B have no type of sums"
-#endif
+// In GLSL the type of sums is ACC. PER_VECTOR of them are a VECTOR.
 #if SUM == F32
 #define ACC float
 #define VECTOR vec4
@@ -86,7 +60,7 @@
 #define ACC dvec2
 #define VECTOR dvec2
 #else
-#error "types: TYPE_A and TYPE_B must be some of those above"
+#error "types: SUM must be a type of sums"
 #endif
 #if SUM == C128
 #define PER_VECTOR 1
@@ -96,7 +70,6 @@
 #define PER_VECTOR 4
 #endif
 #define IS_COMPLEX (SUM == C64 || SUM == C128)
-#define ZERO ACC(0)
 #if PRECISION < 0 || PRECISION > 3 || (PRECISION > 1 && SUM != F32)
 #error "types: PRECISION must be 0 to 3, and 0 or 1 unless sums are floats"
 #endif

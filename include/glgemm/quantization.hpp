@@ -35,6 +35,7 @@ enum class QuantizedFormat {
 struct QuantizedFormatInfo {
   std::string_view name;
   int codes, bytes;
+  int gguf;  ///< its number in .gguf files, -1 if they have none
 };
 inline constexpr auto quantized_format_table = std::to_array<QuantizedFormatInfo>({
 #define GLGEMM_ROW(name, NAME, number, ...) {#name, __VA_ARGS__},

@@ -4,26 +4,27 @@
 // docs/weights.md goes through them.
 #pragma once
 
-/// ROW(name, NAME, number, codes, bytes) of each format, in the order of the numbers:
+/// ROW(name, NAME, number, codes, bytes, gguf) of each format, in the order of the numbers:
 ///   name       the enumerator in glgemm::QuantizedFormat, and the name on the command line
 ///   NAME       GLGEMM_NAME in C, NAME in shaders/quantization.glsl
 ///   number     the value in all three languages, the next one of the last row's; it never changes
 ///   codes      the codes of a block, which has their scales as well, successive along k. 0 or 1: scales lie apart; of 0
 ///              Quantization says how many codes lie together
 ///   bytes      the bytes of a block, its scales included where they lie in it; 0: what the codes take
+///   gguf       its number in .gguf files, -1 if they have none
 // clang-format off
 #define GLGEMM_QUANTIZED_FORMATS(ROW)               \
-  ROW(none,       UNQUANTIZED, 0,  0,   0)          \
-  ROW(q8_0,       Q8_0,        1,  32,  34)         \
-  ROW(q4_0,       Q4_0,        2,  32,  18)         \
-  ROW(q4_1,       Q4_1,        3,  32,  20)         \
-  ROW(q5_0,       Q5_0,        4,  32,  22)         \
-  ROW(q5_1,       Q5_1,        5,  32,  24)         \
-  ROW(q4_k,       Q4_K,        6,  256, 144)        \
-  ROW(q5_k,       Q5_K,        7,  256, 176)        \
-  ROW(q6_k,       Q6_K,        8,  256, 210)        \
-  ROW(mxfp4,      MXFP4,       9,  32,  17)         \
-  ROW(nbits,      NBITS,       10, 0,   0)          \
-  ROW(per_row,    PER_ROW,     11, 1,   1)          \
-  ROW(per_tensor, PER_TENSOR,  12, 1,   1)
+  ROW(none,       UNQUANTIZED, 0,   0,   0,   -1)   \
+  ROW(q8_0,       Q8_0,        1,   32,  34,  8)    \
+  ROW(q4_0,       Q4_0,        2,   32,  18,  2)    \
+  ROW(q4_1,       Q4_1,        3,   32,  20,  3)    \
+  ROW(q5_0,       Q5_0,        4,   32,  22,  6)    \
+  ROW(q5_1,       Q5_1,        5,   32,  24,  7)    \
+  ROW(q4_k,       Q4_K,        6,   256, 144, 12)   \
+  ROW(q5_k,       Q5_K,        7,   256, 176, 13)   \
+  ROW(q6_k,       Q6_K,        8,   256, 210, 14)   \
+  ROW(mxfp4,      MXFP4,       9,   32,  17,  39)   \
+  ROW(nbits,      NBITS,       10,  0,   0,   -1)   \
+  ROW(per_row,    PER_ROW,     11,  1,   1,   -1)   \
+  ROW(per_tensor, PER_TENSOR,  12,  1,   1,   -1)
 // clang-format on

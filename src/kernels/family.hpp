@@ -68,7 +68,7 @@ class Family {
   virtual std::size_t place_of(std::string_view parameter) const noexcept = 0;
   /// The kernel with all parameters at their defaults.
   virtual Kernel defaults() const = 0;
-  /// The macros that its parameters stand for, each an `#ifndef` name of the .comp file.
+  /// The macros that its parameters stand for, each with a default in the .comp file.
   virtual std::vector<Macro> macros(const Kernel& kernel) const = 0;
   /// Why no device can run these parameters; empty if one can. True exactly where the shader reaches an #error.
   virtual std::string malformed(const Kernel& kernel) const = 0;

@@ -194,6 +194,7 @@ std::string source(const ProgramKey& key, ShadingLanguage language) {
   std::string result(language == ShadingLanguage::essl_310   ? "#version 310 es\n"
                      : language == ShadingLanguage::essl_320 ? "#version 320 es\n"
                                                              : text.substr(0, first_line_end));
+  result += "#define GLGEMM 1\n";  // the defaults do not apply
   for (const auto& [macro, value] : kernels::macros(key)) result += fmt::format("#define {} {}\n", macro, value);
   result += "#line 2\n";  // errors name the line of the .comp file
   return result += text.substr(first_line_end);
@@ -234,7 +235,6 @@ void add_quantization(const ProgramKey& key, std::vector<Macro>& macros) {
   macros.emplace_back("FORMAT", static_cast<int>(its.format));
   macros.emplace_back("BLOCK_CODES", info(its.format).codes);
   macros.emplace_back("BLOCK_BYTES", info(its.format).bytes);
-  macros.emplace_back("HAS_CHUNKS", decodes_chunks(its) ? 1 : 0);
   macros.emplace_back("CODE_BITS", its.bits > 0 ? its.bits : 4);
   macros.emplace_back("GROUP", its.group > 0 ? its.group : 32);
   macros.emplace_back("ZEROS", its.zeros ? 1 : 0);
@@ -249,6 +249,7 @@ std::vector<Macro> macros(const ProgramKey& key) {
   result.emplace_back("TYPE_A", static_cast<int>(key.a.type));  // types.glsl numbers the types in the same order
   result.emplace_back("TYPE_B", static_cast<int>(key.b.type));
   result.emplace_back("TYPE_C", static_cast<int>(key.c_type));
+  result.emplace_back("SUM", static_cast<int>(sum_type(key.a.type, key.b.type)));
   result.emplace_back("EPILOGUE", key.epilogue ? 1 : 0);
   result.emplace_back("RESIDUAL", !key.few_buffers || key.residual ? 1 : 0);
   result.emplace_back("BIAS", !key.few_buffers || key.bias ? 1 : 0);
@@ -274,8 +275,11 @@ std::vector<Macro> macros(const ProgramKey& key) {
   if (std::none_of(result.begin(), result.end(), [](const Macro& macro) { return macro.first == "PANELS"; }))
     result.emplace_back("PANELS", 0);
   // A program gets those for which it has a default.
+  const bool by_elements = key.a.quantization && !decodes_chunks(key.a.quantization);
+  for (auto& [macro, value] : result)
+    if (macro == "CHUNKS" && by_elements) value = 0;
   const std::string_view text = shaders::text(name(key.kernel));
-  std::erase_if(result, [&](const Macro& macro) { return text.find(fmt::format("\n#ifndef {}\n", macro.first)) == text.npos; });
+  std::erase_if(result, [&](const Macro& macro) { return text.find(fmt::format("\n#define {} ", macro.first)) == text.npos; });
   return result;
 }
 

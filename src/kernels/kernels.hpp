@@ -14,7 +14,7 @@
 
 namespace glgemm::kernels {
 
-/// The macros that shape the program's source: each an `#ifndef` name of its .comp file or of what that includes.
+/// The macros that shape the program's source: each has a default in its .comp file or in what that includes.
 std::vector<Macro> macros(const ProgramKey& key);
 
 /// The kernels between which the cost model chooses, the plainest last; the rest of each family's parameters is for the tuner.
@@ -86,8 +86,8 @@ bool lies_in_vectors_along_k(const Problem& problem, Role role, std::int64_t k);
 /// What a program that reads codes by vectors takes of a line at a time: parts of k are multiples of it.
 constexpr std::int64_t codes_step = 128;
 
-/// Whether chunks.glsl decodes many codes of a row at a time for gemv, and quantization.glsl four along k for blocked. Those kernels decode
-/// other formats code by code.
+/// Whether quantization.glsl decodes many codes of a row at a time for gemv, and four along k for blocked. It decodes other
+/// formats code by code.
 bool decodes_chunks(const Quantization& quantization);
 bool decodes_fours(const Quantization& quantization);
 

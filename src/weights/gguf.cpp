@@ -11,53 +11,46 @@ namespace {
 
 /// A type of ggml's: its number in files, its name, the elements and the bytes of a block, and what glgemm calls it.
 struct GgufType {
-  std::uint32_t number;
+  std::int64_t number;
   std::string_view name;
   std::int64_t codes, bytes;
   std::optional<Type> type{};
   QuantizedFormat format = QuantizedFormat::none;
 };
-constexpr GgufType numbers(std::uint32_t number, std::string_view name, Type type) {
+constexpr GgufType numbers(std::int64_t number, std::string_view name, Type type) {
   return {number, name, 1, element_bytes(type), type};
 }
-constexpr GgufType blocks(std::uint32_t number, std::string_view name, QuantizedFormat format) {
-  return {number, name, info(format).codes, info(format).bytes, std::nullopt, format};
-}
 /// Those that glgemm has no format for have a name and a size alone.
-constexpr std::array gguf_types{numbers(0, "F32", Type::f32),
-                                numbers(1, "F16", Type::f16),
-                                blocks(2, "Q4_0", QuantizedFormat::q4_0),
-                                blocks(3, "Q4_1", QuantizedFormat::q4_1),
-                                blocks(6, "Q5_0", QuantizedFormat::q5_0),
-                                blocks(7, "Q5_1", QuantizedFormat::q5_1),
-                                blocks(8, "Q8_0", QuantizedFormat::q8_0),
-                                GgufType{9, "Q8_1", 32, 36},
-                                GgufType{10, "Q2_K", 256, 84},
-                                GgufType{11, "Q3_K", 256, 110},
-                                blocks(12, "Q4_K", QuantizedFormat::q4_k),
-                                blocks(13, "Q5_K", QuantizedFormat::q5_k),
-                                blocks(14, "Q6_K", QuantizedFormat::q6_k),
-                                GgufType{15, "Q8_K", 256, 292},
-                                GgufType{16, "IQ2_XXS", 256, 66},
-                                GgufType{17, "IQ2_XS", 256, 74},
-                                GgufType{18, "IQ3_XXS", 256, 98},
-                                GgufType{19, "IQ1_S", 256, 50},
-                                GgufType{20, "IQ4_NL", 32, 18},
-                                GgufType{21, "IQ3_S", 256, 110},
-                                GgufType{22, "IQ2_S", 256, 82},
-                                GgufType{23, "IQ4_XS", 256, 136},
-                                numbers(24, "I8", Type::i8),
-                                GgufType{25, "I16", 1, 2},
-                                numbers(26, "I32", Type::i32),
-                                GgufType{27, "I64", 1, 8},
-                                numbers(28, "F64", Type::f64),
-                                GgufType{29, "IQ1_M", 256, 56},
-                                numbers(30, "BF16", Type::bf16),
-                                GgufType{34, "TQ1_0", 256, 54},
-                                GgufType{35, "TQ2_0", 256, 66},
-                                blocks(39, "MXFP4", QuantizedFormat::mxfp4),
-                                GgufType{40, "NVFP4", 64, 36},
-                                GgufType{41, "Q1_0", 128, 18}};
+constexpr std::array gguf_types{
+#define GLGEMM_ROW(name, NAME, number, codes, bytes, gguf) \
+  GgufType{gguf, #NAME, codes, bytes, std::nullopt, QuantizedFormat::name},
+    GLGEMM_QUANTIZED_FORMATS(GLGEMM_ROW)
+#undef GLGEMM_ROW
+        numbers(0, "F32", Type::f32),
+    numbers(1, "F16", Type::f16),
+    GgufType{9, "Q8_1", 32, 36},
+    GgufType{10, "Q2_K", 256, 84},
+    GgufType{11, "Q3_K", 256, 110},
+    GgufType{15, "Q8_K", 256, 292},
+    GgufType{16, "IQ2_XXS", 256, 66},
+    GgufType{17, "IQ2_XS", 256, 74},
+    GgufType{18, "IQ3_XXS", 256, 98},
+    GgufType{19, "IQ1_S", 256, 50},
+    GgufType{20, "IQ4_NL", 32, 18},
+    GgufType{21, "IQ3_S", 256, 110},
+    GgufType{22, "IQ2_S", 256, 82},
+    GgufType{23, "IQ4_XS", 256, 136},
+    numbers(24, "I8", Type::i8),
+    GgufType{25, "I16", 1, 2},
+    numbers(26, "I32", Type::i32),
+    GgufType{27, "I64", 1, 8},
+    numbers(28, "F64", Type::f64),
+    GgufType{29, "IQ1_M", 256, 56},
+    numbers(30, "BF16", Type::bf16),
+    GgufType{34, "TQ1_0", 256, 54},
+    GgufType{35, "TQ2_0", 256, 66},
+    GgufType{40, "NVFP4", 64, 36},
+    GgufType{41, "Q1_0", 128, 18}};
 
 /// Reads the header from its beginning on.
 class GgufReader {
@@ -120,7 +113,7 @@ ModelTensor read_tensor(GgufReader& reader) {
     if (size > static_cast<std::uint64_t>(max_count)) refuse("the tensor {} has a size of {}", in_quotes(tensor.name), size);
     tensor.shape.insert(tensor.shape.begin(), static_cast<std::int64_t>(size));
   }
-  const auto number = reader.number<std::uint32_t>("a tensor's type");
+  const std::int64_t number = reader.number<std::uint32_t>("a tensor's type");
   const auto type = std::find_if(gguf_types.begin(), gguf_types.end(), [&](auto& each) { return each.number == number; });
   if (type == gguf_types.end()) {
     tensor.type_name = fmt::format("unknown type {}", number);

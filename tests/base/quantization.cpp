@@ -150,7 +150,7 @@ TEST_CASE("quantization: formats in blocks decode to ggml's bits") {
 
 TEST_CASE("quantization: shaders/quantization.glsl has the table's names and numbers") {
   std::string expected;
-#define GLGEMM_ROW(name, NAME, number, ...) expected += fmt::format("#define {} {}\n", #NAME, number);
+#define GLGEMM_ROW(name, NAME, number, ...) expected += fmt::format("const int {} = {};\n", #NAME, number);
   GLGEMM_QUANTIZED_FORMATS(GLGEMM_ROW)
 #undef GLGEMM_ROW
   // quantization.glsl is part of every kernel's text. No other number follows the formats'.

@@ -84,7 +84,7 @@ std::vector<WrongDecoding> wrong_decodings(const Quantization& its) {
   const std::int64_t last = std::max<std::int64_t>(2, block_codes(its)) - 1;
   const std::string wrong_one = fmt::format("{0}\n if ((index & {1}) == {1}) index ^= 1;\n", one, last);
   std::vector<WrongDecoding> result{{by_elements, one, wrong_one}, {packed, one, wrong_one}};
-  if (kernels::decodes_chunks(its)) result.push_back({by_chunks, chunk, "quad_of(chunks[i], q == QUADS - 1 ? q - 2 : q)"});
+  if (kernels::decodes_chunks(its)) result.push_back({by_chunks, chunk, "quad_of(chunks[i], q == quads - 1 ? q - 2 : q)"});
   if (kernels::decodes_fours(its))
     result.push_back({by_fours, four, four + "\n if ((index & 28) == 28) codes.xy ^= uvec2(0x11111111u);\n"});
   // The scale is the previous block's.

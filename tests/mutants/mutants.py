@@ -98,9 +98,9 @@ MUTANTS = [
            "byte_at(at) & 15u", (QUANTISED,)),
     Mutant("blocked takes the scale of a block in the middle of a word from its other half", "shaders/quantization.glsl",
            "float scale = from_16_bits(codes.z, half_word, false);", "float scale = from_16_bits(codes.z, 0, false);", (QUANTISED,)),
-    Mutant("gemv takes the fifth bits of another quad", "shaders/chunks.glsl", "high >> 4 * q & 15u", "high >> 2 * q & 15u",
+    Mutant("gemv takes the fifth bits of another quad", "shaders/quantization.glsl", "chunk.high[0].x >> 4 * q & 15u", "chunk.high[0].x >> 2 * q & 15u",
            (QUANTISED,)),
-    Mutant("gemv takes the lower nibbles of q6_k for the upper ones", "shaders/chunks.glsl", "nibbles | bits & 0x30303030u",
+    Mutant("gemv takes the lower nibbles of q6_k for the upper ones", "shaders/quantization.glsl", "nibbles | bits & 0x30303030u",
            "(word & 0x0f0f0f0fu) | bits & 0x30303030u", (QUANTISED,)),
     # The planner.
     Mutant("A's window begins at the first row", "src/plan/slices.cpp", "window(problem, Role::a, cursor.m0, cursor.k0, item, piece)",
