@@ -135,7 +135,7 @@ const char* const blocked = "blocked:block_m=16,block_n=16,block_k=8,tile_m=4,ti
 TEST_CASE_TEMPLATE("sealed: a product of real numbers that is fused with the sum it is added to", T, float, double) {
   if (!can_fuse()) return;
   const Product<T> product;
-  const std::string one = "sum + EXACT(PRODUCT(a, b))";
+  const std::string one = "sum + multiply(a, b)";
   check_place({one, "fused(a, b, sum)", "naive"}, one_each, product);
   check_place({one, "fused(a, b, sum)", "tiled"}, "tiled:tile=8", product);
   const std::string vector = "#define ADD_SCALED(to, x, y) ADD_TO(to, (x) * (y))",
