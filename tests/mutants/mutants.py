@@ -29,17 +29,17 @@ WEIGHTS = "../bin/glgemm_tests -sf=*weights/*,*base/quantization.cpp -aa=1"
 
 
 def products(kernel, type="f32"):
-    """Random products of the suite's kind on one kernel, with its programs of a type."""
+    """Random products of the suite's kind on one kernel, all of whose parameters are named, with its programs of a type."""
     return ["../bin/glgemm_full", "--kernel", kernel, "--program", f"{kernel} {type}", "--cases", "120"]
 
 
 TILED = products("tiled:tile=4")
 NAIVE = products("naive:workgroup_x=4,workgroup_y=8")
-REGISTER = products("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1,workgroup_y=1")
+REGISTER = products("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1,workgroup_y=1,broadcast=1")
 SMALL = products("small:tile_m=2,tile_n=3,workgroup=32")
-GEMV = products("gemv:tile_m=2,tile_n=1,lanes_k=8,workgroup=32,panels=0")
+GEMV = products("gemv:tile_m=2,tile_n=1,lanes_k=8,workgroup=32,panels=0,broadcast=1,chunks=1,shared_b=0")
 OUTER = products("outer:tile_m=2,tile_n=4,max_k=2,workgroup=4")
-BLOCKED = products("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2,pad=1,double_buffer=0,panels=0,images=2")
+BLOCKED = products("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2,pad=1,double_buffer=0,panels=0,images=2,turn=0")
 
 INDEXED = REGISTER + ["--indexed"]
 INDEXED_BLOCKED = BLOCKED + ["--indexed"]
