@@ -49,7 +49,7 @@ struct AcceleratorInfo {
 /// What an accelerator did in a product.
 struct AcceleratorReport {
   std::string name;
-  /// Its part of the product as for one engine: plan, pieces, bytes moved, and the times of its thread. `total_time` is that
+  /// Its part of the product as for one engine: plan, pieces, bytes moved, and the times of its thread. `total_time` is the time
   /// from the beginning of the product to its end.
   StreamReport stream;
   std::int64_t elements = 0;  ///< of C
@@ -98,8 +98,8 @@ class GLGEMM_EXPORT Accelerators {
   Accelerators(Accelerators&&) noexcept;
   Accelerators& operator=(Accelerators&&) noexcept;
 
-  int size() const noexcept;  ///< of the sources
-  int usable() const;         ///< of those that can be used
+  int size() const noexcept;  ///< the number of sources
+  int usable() const;         ///< how many of them can be used
   std::vector<AcceleratorInfo> info() const;
 
   /// Computes C = alpha op(A) op(B) + beta C on all of them and waits for it.

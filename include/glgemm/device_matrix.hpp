@@ -50,8 +50,8 @@ class GLGEMM_EXPORT DeviceMatrix {
   /// points to the buffers' names in this object (or in the object that it is moved to).
   BufferView view() const noexcept;
   /// Its section of rows x columns elements from (row, column) on.
-  /// @throws std::invalid_argument  it leaves the matrix; or that lies in bands, and the section is neither inside one nor begins
-  ///                                with the first row of one
+  /// @throws std::invalid_argument  it leaves the matrix; or the matrix lies in bands, and the section is neither inside one nor
+  ///                                begins with the first row of one
   BufferView view(std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) const;
 
   /// Writes `host` over the elements from (row, column) on. May return before the device has them; `host` may then be

@@ -161,8 +161,7 @@ class GLGEMM_EXPORT Cluster {
   /// Computes the product and waits for it. Results have the same bits on any number of ranks whose devices are alike, for equal
   /// tiles, options and k.
   /// @throws std::invalid_argument  a descriptor is not usable; tiles or types do not go together; ranks disagree; or the tiles
-  /// of a
-  ///                                run do not fit the memory. The message has the numbers, and C is as it was
+  ///                                of a run do not fit the memory. The message has the numbers, and C is as it was
   /// @throws GlError                a device failed; C may have been written in part
   void multiply(const TiledGemm& product, const TiledOptions& options = {}, TiledReport* report = nullptr);
 

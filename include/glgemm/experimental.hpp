@@ -35,8 +35,8 @@ struct ExperimentalPlanOptions {
   /// Programs that must not run. An engine adds its own, see Engine::struck_off. If a program is struck off whose precision is
   /// not the standard one, ProgramKey::sealed takes its place.
   std::vector<StruckOff> struck_off{};
-  /// For plans that share a workspace: B's panels go to this place if they, and all other parts, have room then. They so stay
-  /// where they are whatever the size of A's panels. By default they lie behind A's.
+  /// For plans that share a workspace: B's panels go to this place if it has room for them, and the rest for all other parts. So
+  /// they stay in one place, whatever the size of A's panels. By default they lie behind A's.
   std::optional<Window> panels_b{};
   friend bool operator==(const ExperimentalPlanOptions&, const ExperimentalPlanOptions&) = default;
 };

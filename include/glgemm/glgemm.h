@@ -665,8 +665,7 @@ GLGEMM_EXPORT glgemm_status glgemm_multiply_two_types(glgemm_engine* engine, int
 /// @param options  NULL: the defaults
 /// @param report   NULL: none, and the call does not wait
 /// @return GLGEMM_INVALID_ARGUMENT  shapes or types disagree, a view leaves its buffer or is misaligned, a buffer is mapped and not
-///                                  persistently, C overlaps an input
-///                                  or another item's C; the message has the numbers
+///                                  persistently, C overlaps an input or another item's C; the message has the numbers
 /// @return GLGEMM_UNSUPPORTED       options->kernel cannot run this, the driver lacks the type, or transform feedback is active
 /// @return GLGEMM_OUT_OF_MEMORY     the workspace could not be had; the message has the bytes
 /// @return GLGEMM_GL_ERROR          the driver refused to compile the named kernel; the message has its log
@@ -706,8 +705,7 @@ GLGEMM_EXPORT glgemm_status glgemm_convolution_output_size(const glgemm_convolut
 /// @param options  NULL: the defaults
 /// @param report   NULL: none, and the call does not wait
 /// @return GLGEMM_INVALID_ARGUMENT  sizes or types disagree, a tensor leaves its buffer or is misaligned, the output overlaps
-/// what
-///                                  is read; the message has the numbers
+///                                  what is read; the message has the numbers
 /// @return GLGEMM_UNSUPPORTED       as glgemm_gemm(), or options->workspace_bytes has no room for a part of the input
 /// @return GLGEMM_OUT_OF_MEMORY, GLGEMM_GL_ERROR, GLGEMM_DEVICE_LOST  as glgemm_gemm()
 GLGEMM_EXPORT glgemm_status glgemm_convolve(glgemm_engine* engine, const glgemm_convolution* convolution,
@@ -830,8 +828,8 @@ GLGEMM_EXPORT void glgemm_matrix_destroy(glgemm_matrix* matrix);
 /// `bands` lives as long as the matrix. Any thread.
 GLGEMM_EXPORT glgemm_status glgemm_matrix_view(const glgemm_matrix* matrix, glgemm_view* view);
 /// Its section of rows x columns elements from (row, column) on. Any thread.
-/// @return GLGEMM_INVALID_ARGUMENT  it leaves the matrix; or that lies in bands, and the section is neither inside one nor begins
-///                                  with the first row of one
+/// @return GLGEMM_INVALID_ARGUMENT  it leaves the matrix; or the matrix lies in bands, and the section is neither inside one nor
+///                                  begins with the first row of one
 GLGEMM_EXPORT glgemm_status glgemm_matrix_view_section(const glgemm_matrix* matrix, int64_t row, int64_t column, int64_t rows,
                                                        int64_t columns, glgemm_view* view);
 

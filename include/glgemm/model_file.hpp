@@ -36,15 +36,15 @@ struct ModelTensor {
   std::string file{};
 };
 
-/// What a file that begins so is, where it is neither a model nor an array that glgemm reads, and what to do with it: a part of a
-/// sentence, "it is ...". Empty where the first bytes say nothing.
+/// Tells what a file is that glgemm does not read, by its first bytes, and what to do with it: a part of a sentence, "it is ...".
+/// Empty where the first bytes say nothing, and for a model or an array that glgemm reads.
 GLGEMM_WEIGHTS_EXPORT std::string_view kind_of_file(std::string_view beginning);
 
 /// A .gguf file (versions 2 and 3, little-endian) or a .safetensors file, whichever it is by its contents. Copies share the
 /// mapping.
 ///
-/// A model in several files is read as one: by the index of a .safetensors model (its name ends in ".index.json"), or by any of
-/// the files, whose names have "-00001-of-00003" before their ending and of which those are read that are there.
+/// A model in several files is read as one. The path names the index of a .safetensors model (it ends in ".index.json"), or any
+/// of the files, whose names have "-00001-of-00003" before their ending. Files that are not there are left out.
 ///
 /// Opening reads the header and checks all that it says: sizes can be counted, and each tensor lies within the file, aligned as
 /// the format demands, and apart from the others. The tensors' bytes are not read. The file must stay as it is meanwhile: as with
@@ -55,7 +55,7 @@ class GLGEMM_WEIGHTS_EXPORT ModelFile {
  public:
   /// Maps the file. The path is UTF-8.
   /// @throws std::runtime_error     it cannot be opened, or is no regular file
-  /// @throws std::invalid_argument  it is neither, or malformed; the message has the place and the numbers
+  /// @throws std::invalid_argument  it is of neither format, or malformed; the message has the place and the numbers
   explicit ModelFile(const std::string& path);
   /// The same of contents in memory, which must stay there. Messages call them `name`.
   ModelFile(std::string name, std::span<const std::byte> contents);

@@ -40,8 +40,7 @@ enum class Precision {
   /// other, from 0 on; so are the sums of the blocks. Then come alpha times the sum, plus beta times C, plus D, plus the bias,
   /// each operation rounded, and relu, leaky_relu, clamp or hard_swish, which multiplies by 1/6 rounded; other activations are
   /// refused. Shaders do this with `precise`: the driver may neither fuse nor reorder anything. An engine checks each program
-  /// before
-  /// it relies on it.
+  /// before it relies on it.
   ///
   /// Not promised are NaN's payload, and bits where an element, a product, a sum or the result is subnormal: drivers may flush it
   /// to zero.

@@ -149,8 +149,7 @@ inline Problem of_type(const Problem& problem, Type type, Type c) noexcept {
 
 /// Throws what is wrong with a problem, or returns. Any thread.
 /// @throws std::invalid_argument  a negative size; an ld below the width; a type of C that does not go with the types of A and B;
-/// a C
-///                                that every item would write; a batch in bands; a matrix whose bytes 64 bits cannot count
+///                                a C that every item would write; a batch in bands; a matrix whose bytes 64 bits cannot count
 /// @throws Unsupported            an activation of integers or complex numbers
 GLGEMM_EXPORT void validate(const Problem& problem);
 

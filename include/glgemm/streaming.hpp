@@ -204,8 +204,8 @@ struct ChecksumReport {
 
 /// What a streamed product did.
 struct StreamReport {
-  std::string kernel;                      ///< that ran, as parse_kernel() reads it
-  std::shared_ptr<const StreamPlan> plan;  ///< with which it began, see inspect.hpp
+  std::string kernel;                      ///< the kernel that ran, as parse_kernel() reads it
+  std::shared_ptr<const StreamPlan> plan;  ///< the plan with which it began, see inspect.hpp
   std::int64_t pieces = 0;
   std::int64_t windows = 0;
   std::int64_t bytes_to_device = 0;

@@ -17,7 +17,7 @@ namespace glgemm {
 
 struct DeviceInfo;  // engine.hpp
 
-/// What a tuner found to be the fastest way of a product on a device, see tuning.hpp.
+/// What a tuner found to be the fastest way of a product on a device.
 struct TunedChoice {
   Problem problem;
   Kernel kernel;

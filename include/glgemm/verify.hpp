@@ -24,7 +24,7 @@
 //  - C of half or bfloat16 is rounded once more: the roundoff of that type is added to the bound, and C may be infinite where the
 //    reference, give or take its bound, rounds to infinity.
 // With alpha = 0, A and B do not count (nor do NaN in them), and with beta = 0, C0. Zeros of either sign are equal. Everything
-// here may be called from any thread. The templates are compiled for the types of type_of() (glgemm/engine.hpp).
+// here may be called from any thread. The templates are compiled for the types of type_of() (types.hpp).
 #pragma once
 
 #include <complex>

@@ -44,7 +44,7 @@ struct PreparedConvolution {
   std::vector<Shape> shapes;
   gl::Bindings bindings = 0;
   std::array<double, stage_count> work{};  ///< of all its steps
-  /// Those of the plan's own program; null where it has none.
+  /// The plan's own program, and its speed; null where it has none.
   gl::Program* program = nullptr;
   Rate* rate = nullptr;
 };

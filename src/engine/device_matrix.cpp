@@ -12,10 +12,10 @@
 namespace glgemm {
 namespace {
 
-/// The size of a band and the number of them, unless ExperimentalEngineOptions::max_buffer_bytes is set.
+/// The least bytes of a band and the most bands, unless ExperimentalEngineOptions::max_buffer_bytes is set.
 constexpr std::int64_t min_band_bytes = std::int64_t{64} << 20, max_bands = 256;
-/// The number of them where it is set. Buffers smaller than any driver's limit are given one by one until the memory is full, and
-/// how much that is a GPU's driver need not say.
+/// The most bands where it is set. A driver gives small buffers one by one until the memory is full, and a GPU's driver need not
+/// say how much memory there is.
 constexpr std::int64_t max_small_bands = 1 << 20;
 
 /// The most bytes of a matrix. A driver that computes on the CPU gives more memory than the machine has, and the system then ends

@@ -26,7 +26,7 @@ struct LibraryUse {
 void open_library(Engine::State& state);
 /// Has the planner believe that the vendor's library is in this state.
 void set_vendor(const Engine::State& state, PlanOptions& options, VendorLibrary vendor);
-/// The options for a product that is cut in time or memory, which the library's are not.
+/// The options for a product that is cut in time or in memory: the library takes products whole, so shaders run this one.
 PlanOptions uncut(const Engine::State& state, const PlanOptions& options);
 
 /// What a product by the library left undone, and why it failed.

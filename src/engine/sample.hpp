@@ -27,12 +27,12 @@ struct Numbers {
 };
 
 /// A matrix of such numbers: its items one after the other, with gaps. The gaps are filled with bytes that spoil a sum to which
-/// they are added (a float of all ones is NaN), or that show when they are overwritten. Of a quantised matrix all codes are
-/// random. Where its elements are not to round its scales are 1 and 2, in blocks by turns, so that another block's is seen: what
-/// they stand for are multiples of 1/2, and sums of their products are exact as well.
+/// they are added (a float of all ones is NaN), or that show when they are overwritten. The codes of a quantised matrix are
+/// random. Where its elements are not to round, its scales are 1 and 2, in blocks by turns, so that another block's is seen: what
+/// the codes stand for are multiples of 1/2, and sums of their products are exact as well.
 class Sample {
  public:
-  /// An indexed one has its last row, and in each its last column, first.
+  /// An indexed matrix has its last row first, and in each row its last column first.
   Sample(const Operand& like, std::int64_t rows, std::int64_t columns, std::int64_t ld, std::int64_t items, unsigned seed,
          std::byte gap, Numbers numbers)
       : numbers_(std::move(numbers)) {

@@ -33,9 +33,8 @@ void for_some(std::int64_t count, const Each& each) {
 /// elements are compared.
 class SmallProduct {
  public:
-  /// @param left_out  of a product that rounds: 1: beta C; 2: that and D. So each sum is once the first to take in a product.
-  /// With some
-  ///                  left out k is in parts, for the reduction's sums.
+  /// @param left_out  what a product that rounds does without: 1: beta C; 2: beta C and D. So each sum is once the first to take
+  ///                  in a product. With 1 and 2 k is in parts, for the reduction's sums.
   SmallProduct(Engine::State& state, const Plan& like, const Limits& limits, bool rounds, int left_out = 0);
   SelfCheck check();
 

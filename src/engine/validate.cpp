@@ -80,8 +80,7 @@ struct Part {
   }
 };
 
-/// Whether two matrices have an element in common, `apart` bytes after a's view beginning b's. Both are sets of lines of `width`
-/// elements.
+/// Whether two matrices of one buffer have an element in common. They begin at these bytes of it.
 bool matrices_overlap(const BufferView& a, std::int64_t a_begin, const BufferView& b, std::int64_t b_begin) {
   const std::int64_t a_end = a_begin + span_bytes(a), b_end = b_begin + span_bytes(b);
   if (a_begin == a_end || b_begin == b_end || a_end <= b_begin || b_end <= a_begin) return false;

@@ -178,8 +178,9 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
     const auto loads = [&](int size) { return std::max<std::int64_t>(1, size * k.block_k * words / 4 / invocations(k)); };
     const std::int64_t vectors = loads(k.block_m) + loads(k.block_n);
     const std::int64_t held = k.panels == 0 && type != accumulator(type) ? element_bytes(type) : 4;  // as it is read
+    const std::int64_t sums = k.tile_m * k.tile_n, fragments = k.tile_m + k.tile_n;
     constexpr std::int64_t others = 24;
-    return (k.tile_m * k.tile_n + k.tile_m + k.tile_n) * words + held * vectors + (k.panels == 0 ? 2 * vectors : 0) + others;
+    return (sums + fragments) * words + held * vectors + (k.panels == 0 ? 2 * vectors : 0) + others;
   }
 
   std::int64_t panel_width(const Kernel& kernel, Role role, Type) const override {

@@ -7,6 +7,7 @@
     indentation;
   - each option of a 'glgemm VERB' or 'glgemm-view' command stands in that program's --help, and each bare option on a
     page of docs/commands in that of its verb;
+  - the options of each 'glgemm inspect' command go together;
   - each link to a file, and to a heading of a page, leads somewhere;
   - README.md names each type of 'glgemm inspect --tables', docs/weights.md has a row for each format, with the bytes of blocks, and what
     docs/kernels.md says of the parameters of kernels is so;
@@ -20,8 +21,10 @@ Ends with 1 and a line for each fault.
 import json
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
+import tempfile
 import textwrap
 
 arguments = sys.argv[1:]
@@ -89,6 +92,17 @@ def check_command(command, where):
         word = word.strip("[](),.:`'").split("=")[0]
         if re.fullmatch(r"--?[a-zA-Z][\w-]*", word) and word not in options:
             faults.append(f"{where}: 'glgemm {verb}' has no option '{word}'")
+    if verb == "inspect" and "--compiled" not in words:  # which needs a device
+        check_together(match.group(2), where)
+
+
+def check_together(words, where):
+    """Whether the options of a `glgemm inspect` command go together: it runs without a device, in a folder of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        without = [] if "--no-device" in words or "--as" in words else ["--no-device"]
+        told = subprocess.run([tool, *shlex.split(words), *without], cwd=folder, capture_output=True, text=True).stderr
+    if "--help explains" in told:
+        faults.append(f"{where}: 'glgemm{words}': {told.strip()}")
 
 
 examples = {path: path.read_text().splitlines() for path in sorted((root / "docs/examples").glob("*.c*"))}

@@ -16,6 +16,7 @@ spoilt = {
     "an unknown option": ("docs/index.md", None, "\n`glgemm bench --no-such-option`\n", "has no option '--no-such-option'"),
     "an unknown option of a verb's page": ("docs/commands/glgemm-bench.md", None, "\n`--no-such-option`\n", "there is no option"),
     "an unknown verb": ("docs/index.md", None, "\n    glgemm nosuchverb\n", "is not a verb"),
+    "options that exclude each other": ("docs/index.md", None, "\n`glgemm inspect --size 8 --no-device --device 0`\n", "excludes"),
     "a link to nowhere": ("docs/index.md", None, "\n[x](nowhere.md)\n", "leads nowhere"),
     "a heading that is not there": ("docs/index.md", None, "\n[x](guide.md#nowhere)\n", "has no heading"),
     "a member that is not there": ("docs/adding-a-kernel.md", "| `block_of` |", "| `tile` |", "a family has no member tile"),

@@ -1,6 +1,7 @@
 // Batches past a dispatch's limits, groups of products, programs ready and not, workspace, fences.
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <set>
 
 #include <fmt/core.h>
@@ -275,4 +276,34 @@ TEST_CASE("ratio: many products of 4 x 4 in one batch, over one call each") {
                fmt::format("{:.3g} us over {:.3g} us for each", median(of) / count * 1e6, median(over) / count * 1e6));
   CHECK(ratio > 10);
   CHECK(together.download() == apart.download());
+}
+
+TEST_CASE("an item whose alpha is 0 takes nothing from A, with every kernel") {
+  constexpr std::int64_t n = 64, k = 4;  // whole blocks of every kernel
+  Engine& engine = test::engine();
+  Matrix<float> a = random_integer_matrix(2 * n, k, 5, 1);  // one item below the other
+  std::fill_n(a.data(), n * k, std::numeric_limits<float>::quiet_NaN());
+  const Matrix<float> b = random_integer_matrix(k, n, 5, 2), product = multiply_serial(a, b);
+  const DeviceMatrix on_device(engine, a), on_device_b(engine, b), c(engine, 2 * n, n);
+  const std::vector<Scalar> alphas{0, 1};
+  Limits small = engine.limits();
+  small.storage_block_bytes = 5 * n * n;  // C of one item, and not of two: each is a piece
+  for (const char* kernel :
+       {"outer", "small", "gemv", "register", "blocked:block_m=32,block_n=32,tile_m=4,tile_n=4", "tiled:tile=8", "naive"})
+    for (const bool apart : {false, true}) {
+      CAPTURE(std::string(kernel));
+      CAPTURE(apart);
+      PlanOptions options = test::with_kernel(kernel);
+      if (apart) options.experimental.edit().limits = small;
+      Report report;
+      engine.gemm({.a = on_device.view(0, 0, n, k),
+                   .b = on_device_b.view(),
+                   .c = c.view(0, 0, n, n),
+                   .batch = {.count = 2, .stride_a = n * k, .stride_b = 0, .stride_c = n * n, .alphas = alphas}},
+                  options, &report);
+      CHECK(report.plan->items_in_buffer == !apart);
+      const Matrix<float> found = c.download();
+      CHECK_RESULT(std::all_of(found.data(), found.data() + n * n, [](float x) { return x == 0; }));
+      CHECK_RESULT(std::equal(found.data() + n * n, found.data() + 2 * n * n, product.data() + n * n));
+    }
 }

@@ -396,6 +396,18 @@ TEST_CASE("buffers in every state: in a scope, one that is unmapped after a refu
   CHECK_NOTHROW(plain.engine.gemm(plain.gemm()));
 }
 
+TEST_CASE("buffers in every state: each scope asks for the sizes of its buffers") {
+  Plain plain;
+  {
+    const Scope scope = plain.engine.scope();
+    CHECK_NOTHROW(plain.engine.gemm(plain.gemm()));
+  }
+  gl_functions().BindBuffer(GL_COPY_WRITE_BUFFER, plain.c.name());
+  gl_functions().BufferData(GL_COPY_WRITE_BUFFER, 4, nullptr, GL_STATIC_DRAW);
+  const Scope scope = plain.engine.scope();
+  CHECK_THROWS_AS(plain.engine.gemm(plain.gemm()), std::invalid_argument);
+}
+
 TEST_CASE("a product outside a scope asks OpenGL twice for each of its buffers, and once more for one that is mapped") {
   test::context();
   Engine engine = test::counting_engine();

@@ -11,7 +11,7 @@ using namespace glgemm;
 
 namespace {
 
-/// Runs a convolution in integers and compares every byte, after a look at what runs it: `part` is in the name of the program.
+/// Runs a convolution in integers and compares every byte. `runs`: whether the kernel for depthwise convolutions runs it.
 void check_depthwise(Engine& engine, const Convolution& conv, unsigned seed, bool runs = true) {
   const ConvolutionPlan plan = engine.plan(Engine::problem(conv));
   CHECK(plan.depthwise == runs);

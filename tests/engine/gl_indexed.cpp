@@ -175,6 +175,37 @@ TEST_CASE("indexed operands: tables in buffers count as they are when a product 
   engine.release();
 }
 
+TEST_CASE("indexed operands: a job keeps its tables, whatever other products have meanwhile") {
+  Engine engine = test::own_engine(test::unchecked_options());
+  const test::Buffer a = buffer_of(counted(200)), b = buffer_of<float>({1, 10}), c = buffer_of<float>({0, 0}),
+                     other_c = buffer_of<float>({0, 0}), in_buffer = buffer_of<std::int32_t>({150, 2}),
+                     in_another = buffer_of<std::int32_t>({8, 4});
+  const Table columns{0, 1}, rows{150, 2};
+  const auto product = [&](const OffsetTable& its_rows, const test::Buffer& to) {
+    return Gemm{.a = {.buffer = a.name(), .rows = 2, .columns = 2, .indexing = Indexing{its_rows, {.values = columns}}},
+                .b = {.buffer = b.name(), .rows = 2, .columns = 1},
+                .c = {.buffer = to.name(), .rows = 2, .columns = 1}};
+  };
+  const auto row = [](std::size_t at) { return counted(200)[at] + 10 * counted(200)[at + 1]; };
+
+  Job in_place = engine.start(product({.place = {in_buffer.name(), 0}, .largest = 150}, c));
+  engine.gemm(product({.place = {in_another.name(), 0}, .largest = 150}, other_c));
+  CHECK_RESULT(floats_in(other_c) == std::vector<float>{row(8), row(4)});
+  CHECK(in_place.advance(std::chrono::seconds(1)));
+  CHECK_RESULT(floats_in(c) == std::vector<float>{row(150), row(2)});
+
+  // More tables of the host's than an engine keeps.
+  const test::Buffer d = buffer_of<float>({0, 0});
+  Job of_host = engine.start(product({.values = rows}, d));
+  for (std::int32_t i = 0; i < 70; ++i) {
+    const Table others{i, 100};
+    engine.gemm(product({.values = others}, other_c));
+    CHECK_RESULT(floats_in(other_c) == std::vector<float>{row(static_cast<std::size_t>(i)), row(100)});
+  }
+  CHECK(of_host.advance(std::chrono::seconds(1)));
+  CHECK_RESULT(floats_in(d) == std::vector<float>{row(150), row(2)});
+}
+
 TEST_CASE("indexed operands: the self-check strikes off a program that takes one offset for another") {
   const Limits& limits = test::engine().limits();
   for (const auto& [text, wrong] :

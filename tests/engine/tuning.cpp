@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <glgemm/engine.hpp>
 #include <glgemm/experimental.hpp>
 #include <glgemm/tuning.hpp>
 
@@ -324,6 +325,16 @@ TEST_CASE("tuning: what one CPU's table says is not served to another") {
   CHECK(tiles_on("intel-sapphire-rapids") == std::vector{8, 2});
   CHECK(tiles_on("intel-haswell") == std::vector{2});
   CHECK(tiles_on("") == std::vector{2, 4, 8});
+
+  // This processor goes before an unknown one, even where that had the very driver.
+  TuningTable both;
+  both.add(entry(product(256, 256, 256), "tiled:tile=2"));
+  TuningEntry here = entry_for(llvmpipe, "4.5 (Core Profile) Mesa 22.3.9", "tiled:tile=4");
+  here.processor = "amd-zen4";
+  both.add(here);
+  DeviceInfo info = device();
+  info.processor = "amd-zen4";
+  CHECK(tiles(both, info) == std::vector{4, 2});
 }
 
 TEST_CASE("tuning: an entry that is malformed or not known is left out, and said so; the others stay") {

@@ -57,7 +57,7 @@ def add_type(tree):
     insert(shader, "#define IS_8_BITS(type) (type == F8E4M3", " || type == F8E3M4")
     # Shifted into a half, the exponent is 12 too small; infinity and NaN have the largest one.
     insert(shader, "  if (type == F8E5M2) return from_half(bits << 8);  // the upper bits of a half\n", """  if (type == F8E3M4) {
-    PRECISE float short_one = from_half((bits & 0x80u) << 8 | (bits & 0x7fu) << 6) * 4096.0;
+    PRECISE float short_one = EXACT(from_half((bits & 0x80u) << 8 | (bits & 0x7fu) << 6) * 4096.0);
     if ((bits & 0x70u) != 0x70u) return short_one;
     return uintBitsToFloat((bits & 0x80u) << 24 | 0x7f800000u | (bits & 0xfu) << 19);
   }
@@ -146,7 +146,7 @@ def main(folder, names):
         if len(touched) != files:
             sys.exit(f"{len(touched)} files instead of {files}")
     run("cmake", "--preset", "release", "-G", "Ninja", cwd=tree)
-    run("ninja", "-C", "build", "glgemm_tool", "glgemm_tests", cwd=tree)
+    run("ninja", "-C", "build", "glgemm_tool", "glgemm_tests", "glgemm_program_sources", cwd=tree)
     run("../bin/glgemm_tests", cwd=tree / "build/tests")
     run("ctest", "--preset", "release", "-R", r"^(shader|house)\.", cwd=tree)
     run(sys.executable, "tests/docs/check.py", "build/bin/glgemm", cwd=tree)

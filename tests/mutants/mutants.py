@@ -28,18 +28,27 @@ LIFETIMES = "../bin/glgemm_gl_tests -sf=*gl_lifetime* -aa=1"
 WEIGHTS = "../bin/glgemm_tests -sf=*weights/*,*base/quantization.cpp -aa=1"
 
 
+def case(name, program="glgemm_tests"):
+    """The cases of a program whose names are like this."""
+    return [f"../bin/{program}", f"-tc={name}"]
+
+
+def gl_case(name):
+    return case(name, "glgemm_gl_tests")
+
+
 def products(kernel, type="f32"):
-    """Random products of the suite's kind on one kernel, with its programs of a type."""
+    """Random products of the suite's kind on one kernel, all of whose parameters are named, with its programs of a type."""
     return ["../bin/glgemm_full", "--kernel", kernel, "--program", f"{kernel} {type}", "--cases", "120"]
 
 
 TILED = products("tiled:tile=4")
 NAIVE = products("naive:workgroup_x=4,workgroup_y=8")
-REGISTER = products("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1,workgroup_y=1")
+REGISTER = products("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1,workgroup_y=1,broadcast=1")
 SMALL = products("small:tile_m=2,tile_n=3,workgroup=32")
-GEMV = products("gemv:tile_m=2,tile_n=1,lanes_k=8,workgroup=32,panels=0")
+GEMV = products("gemv:tile_m=2,tile_n=1,lanes_k=8,workgroup=32,panels=0,broadcast=1,chunks=1,shared_b=0")
 OUTER = products("outer:tile_m=2,tile_n=4,max_k=2,workgroup=4")
-BLOCKED = products("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2,pad=1,double_buffer=0,panels=0,images=2")
+BLOCKED = products("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2,pad=1,double_buffer=0,panels=0,images=2,turn=0")
 
 INDEXED = REGISTER + ["--indexed"]
 INDEXED_BLOCKED = BLOCKED + ["--indexed"]
@@ -185,4 +194,41 @@ MUTANTS = [
     Mutant("the application's context of CUDA's is not current again", "src/vendor/library.cpp", "    functions_.pop_context.call(&ours);\n", "    (void)ours;\n",
            (VENDOR,)),
     Mutant("failures in a row are no reason to leave cuBLAS alone", "src/engine/library.cpp", "  if (++state.library->failures < most_failures", "  if (most_failures < 0", (VENDOR,)),
+    # What random products do not draw.
+    Mutant("a small slice lowers a program's rate", "src/engine/pace.cpp",
+           "  if (known() && measured < per_second && seconds <= expected) return;\n", "",
+           (case("pace*"),)),
+    Mutant("tables copied for a job are another product's", "src/engine/offsets.cpp",
+           "(!made.is_copied || known.use_count() == 1)", "true",
+           (gl_case("indexed operands: a job keeps*"),)),
+    Mutant("tables that a job has are deleted", "src/engine/offsets.cpp",
+           "return each.use_count() == 1; });", "return each != nullptr; });",
+           (gl_case("indexed operands: a job keeps*"),)),
+    Mutant("images of operands outlive a product", "src/engine/execute.cpp",
+           "for (gl::BufferImage& image : state_.operand_images) gl::release_image(state_.api, image);", "{}",
+           (gl_case("buffers come and go*"),)),
+    Mutant("a scope remembers the size of a matrix that is gone", "src/engine/device_matrix.cpp",
+           "  std::erase_if(state_->sizes, [&](const auto& known) { return is_mine(known.first); });\n", "",
+           (gl_case("buffers come and go*"),)),
+    Mutant("an image remembers a matrix that is gone", "src/engine/device_matrix.cpp",
+           "if (is_mine(image.buffer)) image.begin = -1;", "if (is_mine(image.buffer)) continue;",
+           (gl_case("buffers come and go*"),)),
+    Mutant("a named kernel that was struck off is Unsupported", "src/engine/prepare.cpp",
+           "if (!each.refused || !options.kernel) own", "own",
+           (gl_case("refused: a kernel whose*"),)),
+    Mutant("sizes of buffers outlive their scope", "src/engine/state.cpp",
+           "  state_->engine->sizes.clear();\n", "",
+           (gl_case("buffers in every state: each scope*"),)),
+    Mutant("only neighbouring items of C are compared", "src/engine/validate.cpp",
+           "i < batch.count && i * step < span; ++i)", "i < 2 && i * step < span; ++i)",
+           (gl_case("interleaved blocks*"),)),
+    Mutant("NaN is multiplied by an item's alpha of 0", "shaders/finish.glsl",
+           "has(FIRST_K) && !has(READ_C) && ALPHA(z) != ZERO", "has(FIRST_K) && !has(READ_C)",
+           (gl_case("an item whose alpha*"),)),
+    Mutant("words of a tensor are written though it begins in one's middle", "shaders/texture.comp",
+           "if ((c_at.x & 1) == 0 && (channels & 1) == 0) {", "if ((channels & 1) == 0) {",
+           (gl_case("textures: each format*"),)),
+    Mutant("an unknown processor goes before this one", "src/engine/tuning.cpp",
+           "(same_processor ? 0U : 2U) + (same_driver ? 0U : 1U)", "(same_processor ? 0U : 1U) + (same_driver ? 0U : 2U)",
+           (case("tuning: what one*"),)),
 ]
