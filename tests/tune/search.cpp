@@ -136,13 +136,17 @@ TEST_CASE("tuning: within 30 candidates the search finds 95 % of the best on nin
     for (const Problem& problem : {Problem{.m = 1024, .n = 1024, .k = 1024}, Problem{.m = 4096, .n = 8, .k = 4096},
                                    Problem{.m = 35, .n = 700, .k = 2048}}) {
       const Limits limits = usual_limits(device_class);
-      const std::vector<Candidate> space = tools::candidates_for(problem, limits);
+      const std::vector<Candidate> space = tools::candidates_for(problem, limits, 1e9);
       if (space.size() <= 30) continue;
       std::map<Candidate, double> expected;
       for (const Candidate& each : space) expected[each] = expected_ms(problem, limits, each);
       CHECK(expected.at(space.front()) == std::min_element(expected.begin(), expected.end(), [](const auto& x, const auto& y) {
                                             return x.second < y.second;
                                           })->second);
+      const std::vector<Candidate> likely = tools::candidates_for(problem, limits, 4);
+      const auto last = std::find_if(space.begin(), space.end(),
+                                     [&](const Candidate& each) { return expected.at(each) > 4 * expected.at(space.front()); });
+      CHECK(likely == std::vector<Candidate>(space.begin(), last));
       for (std::uint64_t seed = 1; seed <= 8; ++seed) {
         // Each value of each parameter costs up to a twentieth more or less than the model knows.
         const auto ms = [&](const Candidate& each) {

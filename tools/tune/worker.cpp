@@ -107,7 +107,7 @@ Json answer_of(const std::string& line) {
   return answer;
 }
 
-std::string line_to_load(const TuneProblem& problem, std::uint64_t seed, bool with_space) {
+std::string line_to_load(const TuneProblem& problem, std::uint64_t seed, double most) {
   const Shape& shape = problem.shape;
   return line_of({{"do", "load"},
                   {"m", shape.m},
@@ -118,14 +118,14 @@ std::string line_to_load(const TuneProblem& problem, std::uint64_t seed, bool wi
                   {"type", to_string(problem.formats)},
                   {"batch", problem.batch},
                   {"seed", seed},
-                  {"space", with_space}});
+                  {"most", most}});
 }
 constexpr Seconds load_limit(600);
 
 }  // namespace
 
 void Worker::begin_load(const TuneProblem& problem, std::uint64_t seed) {
-  begin(line_to_load(problem, seed, false), load_limit);
+  begin(line_to_load(problem, seed, 0), load_limit);
 }
 
 void Worker::begin_compile(const Candidate& candidate, Seconds limit) {
@@ -139,8 +139,8 @@ void Worker::await() {
   answer_of(receive(limit));
 }
 
-Space Worker::load(const TuneProblem& problem, std::uint64_t seed) {
-  const Json answer = answer_of(ask(line_to_load(problem, seed, true), load_limit));
+Space Worker::load(const TuneProblem& problem, std::uint64_t seed, double most) {
+  const Json answer = answer_of(ask(line_to_load(problem, seed, most), load_limit));
   Space space;
   for (const Json& candidate : answer.at("space")) space.candidates.push_back(candidate_of(candidate));
   space.planned = candidate_of(answer.at("planned"));

@@ -51,8 +51,8 @@ class WorkerLost : public std::runtime_error {
 };
 
 /// Every legal kernel of kernel_space(), with every split that makes a difference, in the order of the times that the cost model
-/// expects.
-std::vector<Candidate> candidates_for(const Problem& problem, const Limits& limits);
+/// expects; but for those that it expects to take more than `most` times as long as the first.
+std::vector<Candidate> candidates_for(const Problem& problem, const Limits& limits, double most);
 
 /// The candidates for a problem.
 struct Space {
@@ -77,7 +77,7 @@ class Worker {
   // that comes first also Unsupported: no context.
 
   const DeviceInfo& device();
-  Space load(const TuneProblem& problem, std::uint64_t seed);
+  Space load(const TuneProblem& problem, std::uint64_t seed, double most);  ///< `most`: see candidates_for()
 
   // Begun, and not waited for: the worker does this while the tuner does something else.
 

@@ -84,22 +84,23 @@ std::map<std::int64_t, double> splits(const Problem& problem, const Kernel& kern
 
 }  // namespace
 
-std::vector<Candidate> candidates_for(const Problem& problem, const Limits& limits) {
+std::vector<Candidate> candidates_for(const Problem& problem, const Limits& limits, double most) {
   std::vector<std::pair<double, Candidate>> expected;
   for (const Kernel& kernel : kernel_space(problem, limits))
     for (const auto& [split, seconds] : splits(problem, kernel, limits))
       expected.push_back({seconds, {to_string(kernel), split}});
   std::stable_sort(expected.begin(), expected.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
   std::vector<Candidate> candidates;
-  for (auto& [seconds, candidate] : expected) candidates.push_back(std::move(candidate));
+  for (auto& [seconds, candidate] : expected)
+    if (seconds <= most * expected.front().first) candidates.push_back(std::move(candidate));
   return candidates;
 }
 
 namespace {
 
-Space space_of(const Problem& problem, const Engine& engine) {
+Space space_of(const Problem& problem, const Engine& engine, double most) {
   const Plan plan = engine.plan(problem);
-  Space space{candidates_for(problem, engine.limits()), {to_string(plan.kernel), plan.parts}};
+  Space space{candidates_for(problem, engine.limits(), most), {to_string(plan.kernel), plan.parts}};
   const auto& all = space.candidates;
   if (std::find(all.begin(), all.end(), space.planned) == all.end() && plan.parts == 1) space.planned.split_k = 0;
   if (std::find(all.begin(), all.end(), space.planned) == all.end()) space.candidates.push_back(space.planned);
@@ -290,7 +291,8 @@ class Server {
     problem.formats = parse_formats(request.at("type").get<std::string>());
     problem.batch = request.at("batch").get<std::int64_t>();
     const auto seed = request.at("seed").get<std::uint64_t>();
-    const Space space = request.at("space").get<bool>() ? space_of(problem_of(problem), engine_) : Space();
+    const auto most = request.at("most").get<double>();
+    const Space space = most > 0 ? space_of(problem_of(problem), engine_, most) : Space();
     bout_ = with_type(one_type(problem.formats), [&]<class T>(T) -> std::unique_ptr<LoadedProblem> {
       return std::make_unique<TypedBout<T>>(engine_, control_, problem, seed);
     });
