@@ -149,7 +149,6 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
   if (!engine.device().software) clock.emplace(HeadlessContext::get_proc_address);
   progress.clear();
   nlohmann::ordered_json json = bench_json(engine.device(), peers, roofline);
-  if (clock) json["control"] = nlohmann::ordered_json::array();
   table.header(engine.device(), peers, roofline);
   double work_done = 0;
   bool passed = true;
