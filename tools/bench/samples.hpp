@@ -105,24 +105,20 @@ void store_as(const Formats& formats, HostProduct<T>& p) {
   p.quantized = formats.a.quantization || formats.b.quantization;
 }
 
-/// A smaller product than that of `shape`, for a check that takes milliseconds: of odd sizes near it, of integers whose sums are
-/// all exact, and with a C that is added to, which shows that C was written at all.
+/// A product for a check that takes milliseconds where the shape is small: of integers whose sums are all exact, and with a C
+/// that is added to, which shows that C was written at all.
 template <class T>
 HostProduct<T> exact_product(const Shape& shape, const Formats& formats, std::int64_t batch, std::uint64_t seed) {
   using C = accumulator_t<T>;
-  // Small sizes stay, since kernels depend on them.
-  const auto odd = [](std::int64_t size, std::int64_t most) { return size <= 4 ? size : std::min(size - 1, most) | 1; };
-  const std::int64_t m = odd(shape.m, 1021), n = odd(shape.n, 1021);
-  const std::int64_t k = odd(shape.k, std::max<std::int64_t>(1021, (std::int64_t{1} << 26) / m / n));
   // Every sum is an integer below 2^23, complex ones included.
-  const double most = std::sqrt(static_cast<double>(1 << 22) / static_cast<double>(k + 1));
+  const double most = std::sqrt(static_cast<double>(1 << 22) / static_cast<double>(shape.k + 1));
   const int largest = static_cast<int>(std::clamp(most, 1.0, 100.0));
-  HostProduct<T> p = product_of<T>({m, n, k, shape.op_a, shape.op_b}, std::min<std::int64_t>(batch, 7), seed,
+  HostProduct<T> p = product_of<T>(shape, std::min<std::int64_t>(batch, 7), seed,
                                    [&](std::int64_t rows, std::int64_t columns, std::uint64_t its_seed) {
                                      return random_integer_matrix<T>(rows, columns, largest, its_seed);
                                    });
   p.beta = C(1);
-  p.c0 = random_integer_matrix<C>(p.batch * m, n, 100, seed + 2);
+  p.c0 = random_integer_matrix<C>(p.batch * shape.m, shape.n, 100, seed + 2);
   store_as(formats, p);
   return p;
 }
