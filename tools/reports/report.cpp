@@ -189,7 +189,8 @@ class Reporter {
     std::error_code ignored;
     fs::remove(json, ignored);
     words.insert(words.end(), {"--json", json});
-    const ProgramResult ended = tell ? start(name, words) : run_program(words, variables_, left(), scratch_);
+    const ProgramResult ended = tell ? start(name, words, left() / 2)  // no step takes all that is left
+                                     : run_program(words, variables_, left(), scratch_);
     Json found = Json::parse(contents(json), nullptr, false);
     const bool complete = found.is_object();
     if (complete && report_["device"].empty()) report_["device"] = found.at("device");
@@ -337,7 +338,8 @@ class Reporter {
     if (sizes.empty()) sizes = options_.quick ? "32,64" : software() ? "128,256,512,1024" : "128,256,512,1024,2048,4096,8192";
     for (const Shape& shape : parse_sizes(sizes, "--size"))  // one after the other: what fails costs one size
       bench("table", "table, N = " + std::to_string(shape.n),
-            {"--size", std::to_string(shape.n), "--kernel", "auto,tiled,naive", "--cpu-seconds", options_.quick ? "0.1" : "5"});
+            {"--size", std::to_string(shape.n), "--kernel", limited() ? "auto" : "auto,tiled,naive", "--cpu-seconds",
+             options_.quick || limited() ? "0.1" : "5"});
   }
 
   /// The libraries that are built in and work here.
