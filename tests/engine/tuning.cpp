@@ -1,4 +1,4 @@
-// Tuning tables: what is read is valid whatever the text, the nearest is near, the newest wins; and the order of the search.
+// Tuning tables: what is read is valid whatever the text, the nearest is near, the newest wins.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,7 +15,6 @@
 #include "support/environment.hpp"
 #include "support/mutated.hpp"
 #include "support/temporary_folder.hpp"
-#include "tune/search.hpp"
 
 using namespace glgemm;
 
@@ -465,78 +464,4 @@ TEST_CASE("tuning: whatever becomes of a file, what is read is valid") {
   });
   MESSAGE(rounds << " tables, of which " << entries << " entries were valid; " << notes_seen << " notes");
   CHECK((rounds == 0 || (entries > 0 && notes_seen > 0)));
-}
-
-namespace {
-
-using tools::Candidate;
-
-/// 8 x 8 x 3 points, whose times have one least value.
-std::vector<Candidate> grid() {
-  std::vector<Candidate> space;
-  for (int x = 1; x <= 128; x *= 2)
-    for (int y = 1; y <= 128; y *= 2)
-      for (const int split : {1, 2, 4}) space.push_back({"f:x=" + std::to_string(x) + ",y=" + std::to_string(y), split});
-  space.push_back({"other:x=16", 0});
-  return space;
-}
-
-}  // namespace
-
-TEST_CASE("tuning: neighbours differ by one step, or in the split") {
-  const auto near = tools::neighbours(grid(), {"f:x=16,y=1", 1});
-  CHECK(std::set<Candidate>(near.begin(), near.end()) ==
-        std::set<Candidate>{{"f:x=8,y=1", 1}, {"f:x=32,y=1", 1}, {"f:x=16,y=2", 1}, {"f:x=16,y=1", 2}, {"f:x=16,y=1", 4}});
-}
-
-TEST_CASE("tuning: the search tries nothing twice, keeps its limits, and finds what is down the hill") {
-  const std::vector<Candidate> space = grid();
-  const Candidate target{"f:x=64,y=2", 4};
-  const auto cost = [&](const Candidate& c) {
-    int x = 0, y = 0;
-    if (std::sscanf(c.kernel.c_str(), "f:x=%d,y=%d", &x, &y) != 2) return 1000.0;
-    return std::abs(std::log2(x) - 6) + std::abs(std::log2(y) - 1) + std::abs(static_cast<double>(c.split_k) - 4);
-  };
-  std::vector<Candidate> tried;
-  const auto run = [&](const tools::SearchOptions& options) {
-    double best = 1e9;
-    Candidate found;
-    tried.clear();
-    const std::int64_t count = tools::search(space, {{"f:x=1,y=128", 1}, {"none", 0}}, options, [&](const Candidate& c) {
-      tried.push_back(c);
-      if (cost(c) >= best) return false;
-      best = cost(c);
-      found = c;
-      return true;
-    });
-    CHECK(count == static_cast<std::int64_t>(tried.size()));
-    CHECK(std::set<Candidate>(tried.begin(), tried.end()).size() == tried.size());
-    CHECK(tried.front() == Candidate{"f:x=1,y=128", 1});
-    return found;
-  };
-  tools::SearchOptions options;
-  options.candidates = 100;
-  CHECK(run(options) == target);
-  CHECK(tried.size() < 100);
-  const std::vector<Candidate> before = tried;
-  CHECK(run(options) == target);
-  CHECK(tried == before);
-  options.candidates = 20;
-  options.starts = 12;
-  run(options);
-  CHECK(tried.size() == 20);
-  options.candidates = 5;  // fewer than it begins with
-  run(options);
-  CHECK(tried.size() == 5);
-  options.exhaustive = true;
-  CHECK(run(options) == target);
-  CHECK(tried.size() == space.size());
-}
-
-TEST_CASE("tuning: a candidate wins by more than the spread") {
-  CHECK(tools::wins({{8, 8, 8}, {10, 10, 10}}));
-  CHECK_FALSE(tools::wins({{9.95, 9.95, 9.95}, {10, 10, 10}}));  // less than 1 %
-  CHECK_FALSE(tools::wins({{9, 9, 9}, {7, 10, 10, 13, 13}}));
-  CHECK_FALSE(tools::wins({{5, 9, 14}, {10, 10, 10}}));
-  CHECK_FALSE(tools::wins({{1}, {}}));
 }

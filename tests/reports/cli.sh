@@ -99,6 +99,51 @@ assert report["tuning"]["entries"] and len(report["tests_say"]) == 3 and report[
 END
 fi
 
+has out/report.md '- **How fast**: ' ' GFLOP/s in f32, for ' '- **Against what**: ' 'a serial loop on the CPU' '- **What failed**: checks; cuBLAS, shapes.csv'
+
+# Within some minutes: the time is kept, what does not fit is left out, and that is no failure.
+mkdir -p late/bin
+cat >late/bin/glgemm_gl_tests <<'END'
+#!/bin/bash
+case $* in
+'-ltc -r=xml') printf '<TestCase name="%s" filename="/src/%s.cpp" line="1"/>\n' a good b good c wrong d broken ;;
+'--duration -sf=/src/good.cpp') echo '[doctest] test cases: 2 | 2 passed | 0 failed | 0 skipped' ;;
+'--duration -sf=/src/wrong.cpp') printf 'TEST CASE:  c\n/src/wrong.cpp:8: ERROR: x\n[doctest] test cases: 1 | 0 passed | 1 failed | 0 skipped\n'; exit 1 ;;
+*) exit 3 ;;
+esac
+END
+chmod +x late/bin/*
+"$report" --build "$build" --quick --output late/out --minutes 5 --size 32 --no-tune --peer none --checks late >stdout 2>stderr </dev/null
+[ $? -eq 1 ] || fail "tests side by side: status $?: $(cat stdout stderr)"
+has stdout 'bin/glgemm_gl_tests: 1 files passed; ' "wrong.cpp: 1 of 1 test cases failed: 'c', exit status 1" \
+  'broken.cpp: it ended without a result, exit status 3'
+"$report" --build "$build" --quick --output short --minutes 0.05 --peer none --cublas bin/cublas >stdout 2>stderr </dev/null
+status=$?
+[ $status -eq 0 ] || fail "--minutes: status $status: $(cat stdout stderr)"
+has stdout 'devices: ' 'left out: the time was up'
+has short/report.md '--minutes 0.05' '- **What failed**: no step'
+# Ended at any moment: what was found until then is there, as valid JSON.
+if command -v python3 >/dev/null; then
+  for steps in 0 1 2; do
+    rm -rf killed
+    "$glgemm" report --quick --minutes 5 --no-tune --output killed --peer none >stdout 2>stderr </dev/null &
+    killed=$!
+    for _ in $(seq 600); do
+      [ -e killed/report.json ] && [ "$(grep -c '"state"' killed/report.json)" -ge $steps ] && break
+      sleep 0.05
+    done
+    kill -9 $killed
+    wait $killed 2>/dev/null
+    python3 - $steps killed/report.json <<'END' || fail "killed after $steps steps: $(cat killed/report.json)"
+import json, sys
+report = json.load(open(sys.argv[2]))
+assert len(report["steps"]) >= int(sys.argv[1]) and (int(sys.argv[1]) < 1 or report["devices"])
+assert int(sys.argv[1]) < 2 or report["bench"][0]["found"]["results"]
+END
+    grep -q '^- \*\*How fast\*\*: ' killed/report.md || fail "killed after $steps steps: $(cat killed/report.md)"
+  done
+fi
+
 # bad NAME STATUS EXPECTED-PART ARGUMENTS...
 bad() {
   local name=$1 part=$2 status

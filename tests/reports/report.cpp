@@ -138,3 +138,69 @@ TEST_CASE("report - only tests that ran, passed and said so have passed") {
   for (int i = 0; i < 22; ++i) many += "FAILED: " + std::to_string(i) + "\n";
   CHECK(result(many).ends_with("'18', '19' and 2 more"));
 }
+
+TEST_CASE("report - its top says in three lines how fast, against what, and what failed") {
+  Json report = report_of("NVIDIA Corporation", "H", "4.6 NVIDIA", Json::array());
+  report["steps"] = Json::array();
+  report["goals"] = Json::array();
+  report["devices"] = Json::array();
+  report["tuning"] = nullptr;
+  report.update({{"date", "2026-01-02"}, {"glgemm", "1"}, {"command", "tools/report"}, {"quick", false}});
+  report["bench"] = Json::array();
+  const auto has = [&](const std::string& line) {
+    const std::string text = markdown(report);
+    CAPTURE(text);
+    CHECK(text.substr(0, text.find("| device |")).find("\n- " + line + "\n") != std::string::npos);
+  };
+  has("**How fast**: nothing was measured.");
+  has("**Against what**: nothing.");
+  has("**What failed**: no step.");
+  const auto result = [](const char* requested, int n, double rate) {
+    return Json{{"requested", requested},
+                {"kernel", "blocked"},
+                {"tile", {64, 64}},
+                {"m", n},
+                {"n", n},
+                {"k", n},
+                {"type", "f32"},
+                {"batch", 1},
+                {"kernel_ms", 2.0},
+                {"gflops", rate},
+                {"op_a", "n"},
+                {"op_b", "n"},
+                {"baseline", {{"ms", 800.0}}}};
+  };
+  // As a report has them whose table was cut off.
+  report["bench"].push_back(
+      {{"section", "narrow"},
+       {"found",
+        {{"ratios", Json::array()},
+         {"results", {result("auto", 512, 100), result("auto", 1024, 750), result("tiled", 4096, 9000)}}}}});
+  for (Json& x : report["bench"][0]["found"]["results"])
+    x["check"] = {{"passed", true},    {"method", "probe"}, {"worst_ratio", 0.1}, {"median_ratio", 0.01}, {"worst_row", 0},
+                  {"worst_column", 0}, {"compared", 1},     {"exact", false},     {"digits", 0},          {"summary", "ok"}};
+  report["cublas"] = {{"library", "PyTorch"},
+                      {"rounds", 1},
+                      {"sets",
+                       {{{"name", "squares"},
+                         {"batch", 1},
+                         {"arithmetic", "fp32"},
+                         {"results", Json::array({{{"m", 2048},
+                                                   {"n", 2048},
+                                                   {"k", 2048},
+                                                   {"kernel", "blocked"},
+                                                   {"tile", {64, 64}},
+                                                   {"glgemm_ms", 1},
+                                                   {"cublas_ms", 0.93},
+                                                   {"glgemm_gflops", 1},
+                                                   {"cublas_gflops", 1},
+                                                   {"ratio", 0.93}}})}}}}};
+  report["goals"] = {{{"what", "x"}, {"value", 1}, {"must", 2}, {"aim", 3}, {"at_most", false}, {"met", false}},
+                     {{"what", "y"}, {"value", 1}, {"must", nullptr}, {"aim", nullptr}, {"at_most", false}, {"met", nullptr}}};
+  report["steps"] = {{{"name", "types"}, {"state", "failed"}},
+                     {{"name", "tune"}, {"state", "ok"}},
+                     {{"name", "first"}, {"state", "left out"}, {"why", time_was_up}}};
+  has("**How fast**: 750 GFLOP/s in f32, for 1024 x 1024 x 1024, by blocked 64x64.");
+  has("**Against what**: 0.93 of cuBLAS for 2048 x 2048 x 2048; 400 times a serial loop on the CPU.");
+  has("**What failed**: types; of the goals, 1 of 2 are missed; steps left out for want of time: 1.");
+}

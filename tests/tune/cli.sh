@@ -9,7 +9,7 @@ need_device
 # Five candidates, compiled in no time. Those that are tried first are wrong, so that they are the fastest so far and checked. The time
 # limit is long enough for a worker on a busy machine: only the one that hangs is to reach it.
 small="tune --shape 20,12,28 --kernel naive,tiled"
-wrong=tiled:tile=32 wrong_too=naive:workgroup_x=8,workgroup_y=8 crash=tiled:tile=16 hang=tiled:tile=8
+wrong=tiled:tile=8 wrong_too=naive:workgroup_x=8,workgroup_y=8 crash=tiled:tile=16 hang=tiled:tile=32
 
 GLGEMM_TUNE_INJECT="hang=$hang;crash=$crash;wrong=$wrong;wrong=$wrong_too" \
   "$glgemm" $small --output table.json --json report.json --time-limit 8 >stdout 2>stderr </dev/null
@@ -19,6 +19,7 @@ for line in "hang  $hang, given 20x12x28 f32: no answer within 8 s" "crash  $cra
   "wrong  $wrong, given 20x12x28 f32: 19x11x27: " "wrong  $wrong_too, given 20x12x28 f32: 19x11x27: "; do
   grep -qF -- "$line" stdout || fail "the report does not say '$line': $(cat stdout)"
 done
+grep -q '"control"' report.json && fail "a CPU's clock is controlled: $(cat report.json)"
 grep -qF '"kernel":"naive:workgroup_x=32,workgroup_y=1"' table.json || fail "the best kernel is not the one that is left: $(cat table.json)"
 grep -qF '"class":"given","m":20,"n":12,"k":28,"batch":1,"type":"f32","c_type":"f32","op":"NN"' table.json ||
   fail "the table: $(cat table.json)"
@@ -55,6 +56,12 @@ done
 GLGEMM_TUNE_INJECT="wrong=$wrong_too" "$glgemm" tune --shape 20,3,50 --type q4_0/f32 --kernel naive --output wrong.json >stdout 2>stderr </dev/null
 grep -qF "wrong  $wrong_too, given 20x3x50 q4_0/f32: 19x3x49: " stdout || fail "types, a wrong kernel: $(cat stdout)"
 rm -f types.json wrong.json
+
+# A clock that moves while a candidate is measured: it is measured again, and the JSON has the control's rates.
+GLGEMM_TUNE_INJECT="clock=$crash" "$glgemm" $small --output clock.json --json report.json >stdout 2>stderr </dev/null ||
+  fail "a clock that moves: status $?: $(cat stderr)"
+grep -q '"again": [1-9]' report.json && grep -q '"least_gflops": [0-9]' report.json || fail "a clock that moves: $(cat report.json)"
+rm -f clock.json
 
 # Has the tuner run, as $tuner, until a candidate hangs: after two to four of the others.
 begin_and_hang() {

@@ -145,6 +145,8 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
   if (options.roofline) progress.show(0, "the device's limits");
   const std::optional<Roofline> found_roofline = find_roofline(options, engine.device());
   const Roofline* const roofline = found_roofline ? &*found_roofline : nullptr;
+  std::optional<ClockControl> clock;
+  if (!engine.device().software) clock.emplace(HeadlessContext::get_proc_address);
   progress.clear();
   nlohmann::ordered_json json = bench_json(engine.device(), peers, roofline);
   table.header(engine.device(), peers, roofline);
@@ -201,13 +203,16 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
           fastest.refused == 0 ? "" : fmt::format("; {} could not run, the last: {}", fastest.refused, fastest.refusal)));
       kernels.insert(kernels.end(), fastest.kernels.begin(), fastest.kernels.end());
     }
-    Entrants entrants{kernels, peers, full_check, {}, {}};
+    Entrants entrants{kernels, peers, full_check, {}, {}, {}};
+    if (clock) entrants.control = [&clock] { return clock->rate(); };
     entrants.begins = [&](const std::string& who) { progress.show(work_done, to_string(shape) + ", " + who); };
     entrants.checked = [&](const Measurement& x) {
       work_done += work(shape);
       if (!options.image_dir.empty()) write_images(x);
     };
-    const std::vector<Measurement> results = trial->measure(engine, entrants, options);
+    std::vector<double> rates;
+    const std::vector<Measurement> results = trial->measure(engine, entrants, options, rates);
+    if (!rates.empty()) json["control"].push_back({{"size", to_string(shape)}, {"gflops", rates}});
     progress.clear();
     for (const Measurement& x : results) {
       table.row(shape, &x == &results.front(), baseline, x);

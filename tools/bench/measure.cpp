@@ -120,6 +120,7 @@ struct Entrant {
   std::function<void()> reset;                                ///< C is poisoned
   std::function<void(Measurement& result, bool counts)> run;  ///< once; the times are added to the result's if it counts
   std::function<Matrix<C>()> fetch;
+  std::function<ProductCheck()> check_exactly;                               ///< on a smaller product; for kernels
   std::function<Matrix<C>(Measurement& result)> run_in_total;                ///< with the copies; for kernels
   std::function<void(Measurement& result, double budget_ms)> run_in_budget;  ///< for kernels
   std::size_t hash = 0;                                                      ///< of the C that was checked
@@ -136,7 +137,8 @@ class TypedTrial final : public Trial {
   Picture picture(const std::string& title) const override { return heat_map(as_float(c_), title); }
   Matrix<float> error_ratios() const override { return tools::error_ratios(product_, c_); }
 
-  std::vector<Measurement> measure(Engine& engine, const Entrants& who, const BenchOptions& options) override {
+  std::vector<Measurement> measure(Engine& engine, const Entrants& who, const BenchOptions& options,
+                                   std::vector<double>& rates) override {
     std::vector<Entrant<C>> entrants;
     {
       const DeviceFactor a(engine, product_.stored_a, product_.a), b(engine, product_.stored_b, product_.b);
@@ -147,7 +149,22 @@ class TypedTrial final : public Trial {
         who.begins(x.result.requested);
         warm_up(x, who, options);
       }
-      run_in_turn(entrants, options);
+      const auto run_all = [&] {
+        for (Entrant<C>& x : entrants)
+          if (options.warmup != 0) x.result.call_times.clear(), x.result.gpu_times.clear();
+        run_in_turn(entrants, options);
+      };
+      std::size_t next = 0;
+      const auto run_one = [&] {
+        const auto begin = Clock::now();
+        Entrant<C>& x = entrants[next++ % entrants.size()];
+        x.run(x.result, false);
+        return milliseconds_since(begin);
+      };
+      if (who.control && !entrants.empty())
+        at_steady_clock(who.control, run_one, run_all, rates);
+      else
+        run_all();
       for (Entrant<C>& x : entrants) {
         if (!options.budget_ms || !x.run_in_budget) continue;
         who.begins(x.result.requested + ", under a budget");
@@ -165,7 +182,7 @@ class TypedTrial final : public Trial {
                                           digits(median(gpu)), digits(median(host)));
       if (x.run_in_total) {
         who.begins(x.result.requested + ", with copies");
-        finish(x, who, options);
+        finish(x, who, options, 500 / static_cast<double>(entrants.size()));
       }
       results.push_back(std::move(x.result));
     }
@@ -279,9 +296,9 @@ class TypedTrial final : public Trial {
   void warm_up(Entrant<C>& x, const Entrants& who, const BenchOptions& options) {
     x.reset();
     const bool counts = options.warmup == 0;  // then the first run is one that counts
-    repeat(counts ? 1 : options.warmup, 1, 100, [&] { x.run(x.result, counts); });
+    repeat(counts ? 1 : options.warmup, 1, who.control ? 0 : 100, [&] { x.run(x.result, counts); });
     c_ = x.fetch();
-    x.result.check = check_of(x, c_, who);
+    x.result.check = first_check(x, who);
     x.hash = hash_of(c_);
     if (x.run_in_total) {
       x.result.kernel = x.result.report.plan->kernel;
@@ -308,11 +325,26 @@ class TypedTrial final : public Trial {
     }
   }
 
-  void finish(Entrant<C>& x, const Entrants& who, const BenchOptions& options) const {
+  void finish(Entrant<C>& x, const Entrants& who, const BenchOptions& options, double budget_ms) const {
     Matrix<C> c;
-    repeat(options.repeats, 1, 500, [&] { c = x.run_in_total(x.result); });
+    repeat(options.repeats, 1, budget_ms, [&] { c = x.run_in_total(x.result); });
     // Both were computed alike, so as a rule they are equal.
     if (x.result.check.passed && hash_of(c) != x.hash) x.result.check = check_of(x, c, who);
+  }
+
+  /// The check of C takes a second of the host's time where the product is large. Of many kernels those after the first are
+  /// checked on a smaller product, whose check takes milliseconds, where they can run it.
+  ProductCheck first_check(const Entrant<C>& x, const Entrants& who) const {
+    constexpr std::size_t many = 4;
+    constexpr double large = 0x1p32;
+    if (!who.full_check && x.check_exactly && who.kernels.size() > many && x.result.requested != who.kernels.front().text &&
+        flops({product_.m(), product_.n(), product_.k()}) > large)
+      try {
+        return x.check_exactly();
+      } catch (const Unsupported&) {
+        // The kernel is for these sizes alone.
+      }
+    return check_of(x, c_, who);
   }
 
   /// The check where the plan allowed a narrower type, with that type's bound.
@@ -343,6 +375,19 @@ class TypedTrial final : public Trial {
       if (!counts) return;
       result.call_times.push_back(call);
       result.gpu_times.push_back(Milliseconds(result.report.kernel_time).count());
+    };
+    x.check_exactly = [this, &engine, plan] {
+      // Halved sizes, so that the same programs run.
+      Shape shape{product_.m(), product_.n(), product_.k(), product_.op_a, product_.op_b};
+      for (std::int64_t* size : {&shape.m, &shape.n, &shape.k})
+        while (*size > 512) *size /= 2;
+      HostProduct<T> exact = exact_product<T>(shape, {product_.format_a(), product_.format_b()}, product_.batch, 1);
+      Report report;
+      const Matrix<C> result = tools::run(engine, exact, plan, report);
+      exact.precision = report.plan->precision;
+      ProductCheck found = check(exact, result, false);
+      found.summary = fmt::format("{}x{}x{}: ", exact.m(), exact.n(), exact.k()) + found.summary;
+      return found;
     };
     x.run_in_budget = [this, &engine, &c, product, plan](Measurement& result, double budget_ms) {
       if (adds()) c.upload(product_.c0);

@@ -58,6 +58,7 @@ struct Entrants {
   std::span<const RequestedKernel> kernels;
   std::span<PeerClient> peers;
   bool full_check = true;
+  std::function<double()> control{};                    ///< of the clock, see at_steady_clock(); none where a CPU computes
   std::function<void(const std::string& name)> begins;  ///< called before an entrant is measured, or finished
   std::function<void(const Measurement& result)>
       checked;  ///< called when an entrant's C has been checked; picture() is then of this C
@@ -82,7 +83,9 @@ class Trial {
   /// Each entrant warms up and its result is checked. Then all run in turn, once in each round, until each has run as often as
   /// the options say, so that what disturbs the machine for a while disturbs all of them. The results are in the entrants' order,
   /// kernels first.
-  virtual std::vector<Measurement> measure(Engine& engine, const Entrants& entrants, const BenchOptions& options) = 0;
+  /// @param rates  gets the control's
+  virtual std::vector<Measurement> measure(Engine& engine, const Entrants& entrants, const BenchOptions& options,
+                                           std::vector<double>& rates) = 0;
   /// The `count` fastest of `kernels`, by one run each, or two where the first is near the best, after one that compiles.
   /// `begins` is called before each.
   virtual Fastest fastest(Engine& engine, std::span<const RequestedKernel> kernels, std::size_t count,

@@ -74,36 +74,48 @@ struct Best {
   }
 };
 
-Best measure_flops(double min_ms) {
-  constexpr int unroll = 8;
-  constexpr GLuint max_groups = 65535;
-  Best best;
-  const auto measure = [&](int workgroup, int accumulators, int fused, int samples) {
-    const GlProgram program(
-        {{GL_COMPUTE_SHADER, behind_first_line(shaders::text_of_multiply_add)}},
-        beginning({{"WORKGROUP", workgroup}, {"ACCUMULATORS", accumulators}, {"FUSED", fused}, {"UNROLL", unroll}}));
-    program.use();
-    glUniform1f(program.location("x"), 0.5f);
-    glUniform1f(program.location("y"), 1.0f);
-    GLuint iterations = 64, groups = 64;
-    const auto run = [&] {
-      glUniform1ui(program.location("iterations"), iterations);
-      glDispatchCompute(groups, 1, 1);
-    };
-    milliseconds(run);  // the driver may compile now
-    double ms = milliseconds(run);
-    for (; ms < min_ms && groups < max_groups; ms = milliseconds(run)) {
+/// multiply_add.comp in one of its forms, so often that it takes `min_ms`. A buffer must be bound for its result.
+class MultiplyAdd {
+ public:
+  MultiplyAdd(int workgroup, int accumulators, int fused, double min_ms)
+      : program_({{GL_COMPUTE_SHADER, behind_first_line(shaders::text_of_multiply_add)}},
+                 beginning({{"WORKGROUP", workgroup}, {"ACCUMULATORS", accumulators}, {"FUSED", fused}, {"UNROLL", unroll}})),
+        work_(2.0 * 4 * accumulators * unroll * workgroup) {
+    constexpr GLuint max_groups = 65535;
+    program_.use();
+    glUniform1f(program_.location("x"), 0.5f);
+    glUniform1f(program_.location("y"), 1.0f);
+    rate(1);  // the driver may compile now
+    while (work_ * iterations_ * groups_ / rate(1) < 1e6 * min_ms && groups_ < max_groups) {
       // Loops that a driver does not unroll must not reach the 65,535 iterations at which llvmpipe ends them.
-      if (iterations < 1024)
-        iterations *= 2;
+      if (iterations_ < 1024)
+        iterations_ *= 2;
       else
-        groups = std::min(groups * 4, max_groups);
+        groups_ = std::min(groups_ * 4, max_groups);
     }
-    ms = std::min(ms, best_of(samples, run));
-    const double work = 2.0 * 4 * accumulators * unroll * iterations * groups * workgroup;
-    best.take(work / ms / 1e6,
+  }
+
+  /// GFLOP/s, the best of so many.
+  double rate(int samples) const {
+    program_.use();
+    glUniform1ui(program_.location("iterations"), iterations_);
+    return work_ * iterations_ * groups_ / best_of(samples, [this] { glDispatchCompute(groups_, 1, 1); }) / 1e6;
+  }
+
+ private:
+  static constexpr int unroll = 8;
+  GlProgram program_;
+  double work_;  // of an iteration of a group
+  GLuint iterations_ = 64, groups_ = 64;
+};
+
+Best measure_flops(double min_ms) {
+  Best best;
+  const auto measure = [&](int workgroup, int accumulators, int fused) {
+    const double rate = MultiplyAdd(workgroup, accumulators, fused, min_ms).rate(3);
+    best.take(rate,
               fmt::format("{} vec4 for each of {} invocations{}", accumulators, workgroup, fused ? ", fma()" : ", s * x + y"));
-    return work / ms;
+    return rate;
   };
   // The number of accumulators first, which hides latencies; then, with the best, the workgroup's size.
   double most = 0;
@@ -111,13 +123,13 @@ Best measure_flops(double min_ms) {
   for (const int fused : {0, 1}) {
     if (fused == 1 && is_es() && !GLAD_GL_ES_VERSION_3_2) continue;  // which has no fma()
     for (const int accumulators : {2, 3, 4}) {
-      const double rate = measure(64, accumulators, fused, 2);
+      const double rate = measure(64, accumulators, fused);
       if (rate <= most) continue;
       most = rate;
       winner = {accumulators, fused};
     }
   }
-  for (const int workgroup : {8, 256}) measure(workgroup, winner.first, winner.second, 2);
+  for (const int workgroup : {8, 256}) measure(workgroup, winner.first, winner.second);
   return best;
 }
 
@@ -217,6 +229,48 @@ Roofline measure_roofline(GetProcAddress get_proc_address, bool software, const 
   for (const GLuint binding : {0u, 1u}) glBindBufferBase(GL_SHADER_STORAGE_BUFFER, binding, 0);
   glBindBuffer(GL_SHADER_STORAGE_BUFFER, 0);
   return roofline;
+}
+
+struct ClockControl::State {
+  GlBuffer result{16, nullptr, GL_STATIC_DRAW};
+  std::optional<MultiplyAdd> kernel;
+  /// With the buffer bound, which is not left so.
+  template <class F>
+  auto bound(const F& f) const {
+    glBindBufferBase(GL_SHADER_STORAGE_BUFFER, 0, result.name());
+    const auto found = f();
+    glBindBufferBase(GL_SHADER_STORAGE_BUFFER, 0, 0);
+    glBindBuffer(GL_SHADER_STORAGE_BUFFER, 0);
+    glUseProgram(0);
+    return found;
+  }
+};
+
+ClockControl::ClockControl(GetProcAddress get_proc_address) {
+  load_current_gl(get_proc_address, "clock");
+  state_ = std::make_unique<State>();
+  constexpr double ms = 4;  // at the lowest clock, so that the host's part counts little at the highest
+  state_->bound([&] { return &state_->kernel.emplace(64, 4, 0, ms); });
+}
+ClockControl::~ClockControl() = default;
+
+double ClockControl::rate() const {
+  return state_->bound([this] { return state_->kernel->rate(3); });
+}
+
+int at_steady_clock(const std::function<double()>& control, const std::function<double()>& run,
+                    const std::function<void()>& measure, std::vector<double>& rates) {
+  constexpr double busy_ms = 80, longest_ms = 1000, moved = 1.1;
+  constexpr int most = 2;
+  for (int again = 0;; ++again) {
+    const auto begin = Clock::now();
+    for (double busy = 0; busy < busy_ms && milliseconds_since(begin) < longest_ms;) busy += run();
+    const double before = control();
+    measure();
+    const double after = control();
+    rates.insert(rates.end(), {before, after});
+    if (again == most || std::max(before, after) < moved * std::min(before, after)) return again;
+  }
 }
 
 Roofline read_roofline(const std::string& path) {

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include <glgemm/engine.hpp>
 
@@ -34,6 +37,28 @@ struct Roofline {
 /// @throws GlError      a program cannot be compiled
 /// @throws OutOfMemory  not even a sixteenth of the buffer can be had
 Roofline measure_roofline(GetProcAddress get_proc_address, bool software, const RooflineOptions& options = {});
+
+/// A control kernel, which only multiplies and adds: its rate shows the GPU's clock.
+class ClockControl {
+ public:
+  /// In the context that is current, as measure_roofline().
+  explicit ClockControl(GetProcAddress get_proc_address);
+  ~ClockControl();
+  /// GFLOP/s, the best of three. Takes some milliseconds.
+  double rate() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// The clock of a GPU falls while it waits for the host, and takes some tens of milliseconds of work to come back; what is
+/// measured meanwhile may be wrong by a factor of 6. So `run`, which gives the device's milliseconds, keeps it busy for 80 ms
+/// without a pause; then `measure` measures; and if the control's rate has moved meanwhile it all is done again, twice at most.
+/// @param rates  gets the control's rates, before and after, of each time
+/// @return how often it was done again
+int at_steady_clock(const std::function<double()>& control, const std::function<double()>& run,
+                    const std::function<void()>& measure, std::vector<double>& rates);
 
 /// Reads a roofline from a file of JSON that `bench --roofline` or `report` wrote.
 /// @throws FileError              the file cannot be read

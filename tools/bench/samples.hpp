@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -102,6 +103,24 @@ void store_as(const Formats& formats, HostProduct<T>& p) {
   p.stored_a = store(formats.a, p.a, 4);
   p.stored_b = store(formats.b, p.b, 5);
   p.quantized = formats.a.quantization || formats.b.quantization;
+}
+
+/// A product for a check that takes milliseconds where the shape is small: of integers whose sums are all exact, and with a C
+/// that is added to, which shows that C was written at all.
+template <class T>
+HostProduct<T> exact_product(const Shape& shape, const Formats& formats, std::int64_t batch, std::uint64_t seed) {
+  using C = accumulator_t<T>;
+  // Every sum is an integer below 2^23, complex ones included.
+  const double most = std::sqrt(static_cast<double>(1 << 22) / static_cast<double>(shape.k + 1));
+  const int largest = static_cast<int>(std::clamp(most, 1.0, 100.0));
+  HostProduct<T> p = product_of<T>(shape, std::min<std::int64_t>(batch, 7), seed,
+                                   [&](std::int64_t rows, std::int64_t columns, std::uint64_t its_seed) {
+                                     return random_integer_matrix<T>(rows, columns, largest, its_seed);
+                                   });
+  p.beta = C(1);
+  p.c0 = random_integer_matrix<C>(p.batch * shape.m, shape.n, 100, seed + 2);
+  store_as(formats, p);
+  return p;
 }
 
 }  // namespace glgemm::tools

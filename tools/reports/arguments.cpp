@@ -29,6 +29,9 @@ void add_report(CLI::App& app, int& status) {
   add_option_with_default(*verb, "-o,--output", arguments->output, "FOLDER", "The folder for the files, and for the tuning table")
       ->take_last();
   verb->add_flag("--quick", arguments->quick, "Small sizes and few repeats, to see that all works");
+  add_option(*verb, "--minutes", arguments->minutes, "MINUTES",
+             "The time for all of it: what is worth most comes first, and what does not fit is left out (default: no limit)")
+      ->check(in_range(0.01, 1e5));
   add_device(*verb, arguments->device);
   add_api(*verb);
   add_option(*verb, "--size", arguments->sizes, "N[,...]",
@@ -54,6 +57,7 @@ void add_report(CLI::App& app, int& status) {
   verb->footer(
       "Examples:\n"
       "  glgemm report --quick\n"
+      "  glgemm report --minutes 5\n"
       "  glgemm report --device nvidia --output results --no-tune");
   verb->callback([arguments, &status] { status = report(*arguments); });
 }

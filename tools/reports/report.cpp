@@ -80,10 +80,15 @@ class Reporter {
 
   int run() {
     using Section = void (Reporter::*)();
-    constexpr std::array<Section, 13> sections{&Reporter::devices, &Reporter::roofline, &Reporter::checks, &Reporter::tune,
-                                               &Reporter::table,   &Reporter::peers,    &Reporter::narrow, &Reporter::shapes,
-                                               &Reporter::types,   &Reporter::enqueue,  &Reporter::first,  &Reporter::streamed,
-                                               &Reporter::cublas};
+    using Sections = std::array<Section, 13>;
+    constexpr Sections all{&Reporter::devices, &Reporter::roofline, &Reporter::checks, &Reporter::tune,  &Reporter::table,
+                           &Reporter::peers,   &Reporter::narrow,   &Reporter::shapes, &Reporter::types, &Reporter::enqueue,
+                           &Reporter::first,   &Reporter::streamed, &Reporter::cublas};
+    constexpr Sections by_worth{&Reporter::devices, &Reporter::roofline, &Reporter::table,   &Reporter::cublas, &Reporter::types,
+                                &Reporter::narrow,  &Reporter::tune,     &Reporter::checks,  &Reporter::shapes, &Reporter::peers,
+                                &Reporter::enqueue, &Reporter::first,    &Reporter::streamed};
+    const Sections& sections = limited() ? by_worth : all;
+    write();
     Progress progress(static_cast<double>(sections.size()));
     progress_ = &progress;
     for (const Section section : sections) {
@@ -98,6 +103,21 @@ class Reporter {
   }
 
  private:
+  bool limited() const { return options_.minutes > 0; }
+  /// The seconds that are left, 0 if there is no limit; or `most`, if that is less and not 0.
+  double left(double most = 0) const {
+    if (!limited()) return most;
+    const double seconds = std::max(0.001, 60 * options_.minutes - milliseconds_since(begin_) / 1e3);
+    return most > 0 ? std::min(most, seconds) : seconds;
+  }
+  /// Whether there is time for another step; else it is left out.
+  bool has_time(const std::string& name) {
+    constexpr double least = 1;
+    if (!limited() || left() > least) return true;
+    left_out(name, time_was_up);
+    return false;
+  }
+
   static std::string name_of(const std::string& file) { return to_text(to_path(file).filename()); }
   std::string path(const std::string& name) const { return to_text(to_path(options_.output) / name); }
 
@@ -107,6 +127,7 @@ class Reporter {
       if (!value.empty()) words.insert(words.end(), {name, value});
     };
     if (options_.quick) words.emplace_back("--quick");
+    if (limited()) words.insert(words.end(), {"--minutes", number(options_.minutes)});
     option("--device", options_.device);
     option("--size", options_.sizes);
     for (const std::string& file : options_.shapes) option("--shapes", name_of(file));
@@ -120,8 +141,8 @@ class Reporter {
   /// Both files, whole, with what is known by now.
   void write() {
     report_["goals"] = goals(report_);
-    write_file(path("report.json"), json_text(report_));
     write_file(path("report.md"), markdown(report_));
+    write_file(path("report.json"), json_text(report_));
   }
 
   void ends(const std::string& name, const std::string& command, const std::string& state, const std::string& why,
@@ -146,7 +167,7 @@ class Reporter {
 
   ProgramResult start(const std::string& name, const Words& words, double limit = 0) {
     begins(name);
-    return run_program(words, variables_, limit, scratch_);
+    return run_program(words, variables_, left(limit), scratch_);
   }
 
   void devices() {
@@ -160,6 +181,7 @@ class Reporter {
 
   /// `glgemm bench` with these arguments; what it found, or null.
   const Json* bench(const std::string& section, const std::string& name, const Words& arguments, bool tell = true) {
+    if (!has_time(name)) return nullptr;
     Words words{"glgemm", "bench"};
     words.insert(words.end(), arguments.begin(), arguments.end());
     if (options_.quick && section != "first") words.insert(words.end(), {"--repeats", "3", "--warmup", "1"});
@@ -167,7 +189,8 @@ class Reporter {
     std::error_code ignored;
     fs::remove(json, ignored);
     words.insert(words.end(), {"--json", json});
-    const ProgramResult ended = tell ? start(name, words) : run_program(words, variables_, 0, scratch_);
+    const ProgramResult ended = tell ? start(name, words, left() / 2)  // no step takes all that is left
+                                     : run_program(words, variables_, left(), scratch_);
     Json found = Json::parse(contents(json), nullptr, false);
     const bool complete = found.is_object();
     if (complete && report_["device"].empty()) report_["device"] = found.at("device");
@@ -179,6 +202,10 @@ class Reporter {
     } else {
       const bool wrong = ended.status == 1 && complete;
       if (wrong && tell) take(section, shown, found);
+      if (ended.late) {
+        ends(name, shown, "left out", time_was_up, ended.seconds);
+        return nullptr;
+      }
       ends(name, shown, "failed", wrong ? "a result is wrong" : why(ended), ended.seconds);
       if (!wrong) return nullptr;
     }
@@ -206,6 +233,7 @@ class Reporter {
     if (options_.no_checks) return left_out("checks", "as asked for");
     if (options_.quick && options_.checks.empty()) return left_out("checks", "a quick run has none");
     if (options_.checks.empty()) return left_out("checks", "no build folder with tests was named");
+    if (!has_time("checks")) return;
     const fs::path folder = fs::absolute(to_path(options_.checks));
     Variables variables = variables_;
     const std::string figures = variables["GLGEMM_TEST_FIGURES"] = scratch_.file("figures");  // one in JSON on each line
@@ -229,8 +257,11 @@ class Reporter {
       TestResult result{false, "it is not there"};
       if (std::error_code error; fs::exists(folder / file, error)) {
         begins("checks, " + name);
-        const ProgramResult ended = run_program(words(folder), variables, 7200, scratch_);
-        result = test_result(ended.out, ended.status == 0 ? "" : why(ended));
+        const bool by_files = limited() && program_suffix.empty() && name == "bin/glgemm_gl_tests";
+        const ProgramResult ended =
+            run_program(by_files ? side_by_side(to_text(folder / file)) : words(folder), variables, left(7200), scratch_);
+        result = by_files ? results_by_files(ended.out) : test_result(ended.out, ended.status == 0 ? "" : why(ended));
+        if (limited() && ended.late) result = {result.passed || !by_files, result.text + ", " + time_was_up};
         seconds += ended.seconds;
         log += "==== " + name + ": " + result.text + "\n" + ended.out + ended.err + "\n";
       }
@@ -246,16 +277,48 @@ class Reporter {
     ends("checks", commands, passed ? "ok" : "failed", results, seconds);
   }
 
+  /// The files of a program's test cases, each a process with a time limit, as many at once as there are cores. A line of what
+  /// this prints is an exit status and a file; what the file's tests have printed is beside it.
+  Words side_by_side(const std::string& program) const {
+    // clang-format off
+    constexpr const char* script =
+        R"sh("$0" -ltc -r=xml | grep -o 'filename="[^"]*"' | cut -d'"' -f2 | sort -u | xargs -P "$(nproc)" -I{} bash -c )sh"
+        R"sh('timeout 120 "$0" --duration "-sf=$2" >"$1.$(basename "$2")" 2>&1; echo "$? $2"' "$0" "$1" {})sh";
+    // clang-format on
+    return {"bash", "-c", script, program, scratch_.file("tests")};
+  }
+  TestResult results_by_files(const std::string& ended) const {
+    TestResult all{true, ""};
+    int passed = 0;
+    std::istringstream lines(ended);
+    std::string file;
+    for (int status = 0; lines >> status && std::getline(lines >> std::ws, file);) {
+      if (status == 77) continue;  // nothing that this device can run
+      const std::string name = name_of(file);
+      const std::string trouble = status == 0     ? ""
+                                  : status == 124 ? "no end within 120 s"
+                                                  : fmt::format("exit status {}", status);
+      const TestResult one = test_result(contents(scratch_.file("tests." + name)), trouble);
+      passed += one.passed;
+      if (!one.passed) all = {false, all.text + "; " + name + ": " + one.text};
+    }
+    all.passed &= passed > 0;
+    all.text = fmt::format("{} files passed", passed) + all.text;
+    return all;
+  }
+
   void tune() {
     if (options_.no_tune) return left_out("tune", "as asked for");
+    if (!has_time("tune")) return;
     const std::string table = path("tuning.json");
     Words words{"glgemm", "tune", "--resume"};
     if (options_.quick) words.insert(words.end(), {"--size", "64", "--kernel", "naive"});
+    if (limited()) words.insert(words.end(), {"--candidates", "30"});
     if (!options_.device.empty()) words.insert(words.end(), {"--device", options_.device});
     words.insert(words.end(), {"--output", table});
     const std::string shown = joined(words), tried = scratch_.file("tune.json");
     words.insert(words.end(), {"--json", tried});
-    const ProgramResult ended = start("tune", words, 60 * options_.tune_minutes);
+    const ProgramResult ended = start("tune", words, std::min(60 * options_.tune_minutes, limited() ? left() / 2 : 1e9));
     if (const Json found = Json::parse(contents(tried), nullptr, false); found.is_object()) report_["tune"] = found;
     std::error_code error;
     if (fs::exists(to_path(table), error)) {
@@ -275,7 +338,8 @@ class Reporter {
     if (sizes.empty()) sizes = options_.quick ? "32,64" : software() ? "128,256,512,1024" : "128,256,512,1024,2048,4096,8192";
     for (const Shape& shape : parse_sizes(sizes, "--size"))  // one after the other: what fails costs one size
       bench("table", "table, N = " + std::to_string(shape.n),
-            {"--size", std::to_string(shape.n), "--kernel", "auto,tiled,naive", "--cpu-seconds", options_.quick ? "0.1" : "5"});
+            {"--size", std::to_string(shape.n), "--kernel", limited() ? "auto" : "auto,tiled,naive", "--cpu-seconds",
+             options_.quick || limited() ? "0.1" : "5"});
   }
 
   /// The libraries that are built in and work here.
@@ -365,13 +429,14 @@ class Reporter {
 
   void cublas() {
     if (options_.cublas.empty()) return left_out("cuBLAS", "no program for it was named");
-    const ProgramResult found = run_program({options_.cublas}, variables_, 300, scratch_);
+    if (!has_time("cuBLAS")) return;
+    const ProgramResult found = run_program({options_.cublas}, variables_, left(300), scratch_);
     if (found.status == 127) return left_out("cuBLAS", "there is no python3");
     if (found.status != 0)
       return left_out("cuBLAS", found.status == 3
                                     ? "neither PyTorch nor CuPy with a CUDA device is here (" + last_words(found.err) + ")"
                                     : why(found));
-    const int rounds = options_.quick ? 1 : 3;
+    const int rounds = options_.quick || limited() ? 1 : 3;
     report_["cublas"] = {{"library", ""}, {"rounds", rounds}, {"sets", Json::array()}};
     const auto shapes_file = [&](const char* name, const std::vector<int>& sizes) {
       const std::string path = scratch_.file(name);
@@ -381,11 +446,15 @@ class Reporter {
       return path;
     };
     compare("squares", shapes_file("squares.csv", options_.quick ? std::vector{64} : std::vector{2048, 4096, 8192}), rounds);
-    for (const std::string& given : shapes_of_device()) compare(name_of(given), given, rounds);
+    const auto given = [&] {
+      for (const std::string& one : shapes_of_device()) compare(name_of(one), one, rounds);
+    };
+    if (!limited()) given();
     if (options_.quick) return compare("f64", shapes_file("types.csv", {32}), rounds, "f64");
     const std::string one = shapes_file("types.csv", {4096}), small = shapes_file("batches.csv", {4, 16, 32, 64});
     for (const char* type : {"f64", "f16", "bf16", "i8"}) compare(type, one, rounds, type);
     compare("batches", small, rounds, "f32", 10000);
+    if (limited()) given();
   }
 
   /// glgemm and cuBLAS in turn on the shapes of a file, `rounds` times.
@@ -404,7 +473,8 @@ class Reporter {
                                       false);
       if (!found) return;
       results = found->at("results");
-      const ProgramResult ended = run_program(words, variables_, 3600, scratch_);
+      const ProgramResult ended = run_program(words, variables_, left(3600), scratch_);
+      if (ended.late && limited()) return left_out(step, time_was_up);
       const Json cublas = Json::parse(ended.out, nullptr, false);
       if (ended.status == 4) return left_out(step, last_words(ended.err));
       if (ended.status != 0 || !cublas.is_object()) return ends(step, shown, "failed", why(ended), ended.seconds);
@@ -437,6 +507,7 @@ class Reporter {
   }
 
   const ReportOptions& options_;
+  Clock::time_point begin_ = Clock::now();
   ScratchFolder scratch_;
   Variables variables_;
   Json report_;

@@ -14,6 +14,7 @@ struct ReportOptions {
   std::string peer = "auto";
   std::string checks;
   std::string cublas;
+  double minutes = 0;  ///< for all of it; 0: as long as it takes
   double tune_minutes = 30;
   bool no_tune = false;
   bool space = false;
@@ -21,7 +22,9 @@ struct ReportOptions {
   bool no_checks = false;
 };
 
-/// Runs the other verbs, each in a process of its own, and writes report.json and report.md after each.
+/// Runs the other verbs, each in a process of its own, and writes report.json and report.md before all and after each, whole:
+/// whenever this is ended, what was found until then is there. With `minutes` what is worth most comes first, and what does not
+/// fit is left out.
 /// @return the program's status: 0, or 1 if a step failed
 /// @throws std::invalid_argument, FileError  no such device, or a file that cannot be written
 int run_report(const ReportOptions& options);

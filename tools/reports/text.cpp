@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "bench/table.hpp"
 #include "product/check_json.hpp"
@@ -106,10 +106,54 @@ std::string without_folders(const std::string& text) {
 
 namespace {
 
+/// How fast this device is with glgemm, against what, and what failed: a line for each.
+std::string summary_text(const Json& report) {
+  const Json* fastest = nullptr;
+  std::vector<std::string> than, failed;
+  double reached = 0;
+  for (const Json* bench : benches(report, "roofline")) reached = bench->at("roofline").at("gflops");
+  for (const Json* bench : benches(report))
+    for (const Json& x : bench->at("results"))
+      if (x.value("requested", "") == "auto" && x.value("type", "") == "f32" && x.contains("kernel_ms") &&
+          x.value("batch", 1) == 1 && (!fastest || x.at("gflops") > fastest->at("gflops")))
+        fastest = &x;
+  if (report.at("cublas").is_object())
+    for (const Json& set : report.at("cublas").at("sets"))
+      for (const Json& x : set.at("results"))
+        if (set.at("name") == "squares") than.push_back(number(x.at("ratio")) + " of cuBLAS for " + shape_text(x));
+  for (const Json* bench : benches(report, "peers"))
+    for (const Json& ratio : bench->at("ratios"))
+      if (ratio.at("of") == "auto" && ratio.contains("product"))
+        than.push_back(number(ratio.at("value")) + " of " + ratio.at("over").get<std::string>() + " for " +
+                       shape_text(ratio.at("product")));
+  std::int64_t missed = 0, late = 0;
+  for (const Json& goal : report.at("goals")) missed += goal.at("met") == false;
+  for (const Json& step : report.at("steps"))
+    if (step.at("state") == "failed")
+      failed.push_back(step.at("name"));
+    else
+      late += step.value("why", "") == time_was_up;
+  std::string text = "\n- **How fast**: ";
+  text += fastest ? fmt::format("{} GFLOP/s in f32, for {}, by {}.\n", number(fastest->at("gflops")), shape_text(*fastest),
+                                kernel_text(*fastest))
+                  : "nothing was measured.\n";
+  if (fastest && reached > 0)
+    than.push_back(number(fastest->at("gflops").get<double>() / reached) +
+                   " of what a shader reaches that only multiplies and adds");
+  if (fastest && fastest->contains("baseline"))
+    than.push_back(number(fastest->at("baseline").at("ms").get<double>() / fastest->at("kernel_ms").get<double>()) +
+                   " times a serial loop on the CPU");
+  text += fmt::format("- **Against what**: {}.\n", than.empty() ? "nothing" : fmt::format("{}", fmt::join(than, "; ")));
+  text += fmt::format("- **What failed**: {}{}{}.\n", failed.empty() ? "no step" : fmt::format("{}", fmt::join(failed, "; ")),
+                      missed > 0 ? fmt::format("; of the goals, {} of {} are missed", missed, report.at("goals").size()) : "",
+                      late > 0 ? fmt::format("; steps left out for want of time: {}", late) : "");
+  return text;
+}
+
 std::string heading_text(const Json& report) {
   std::string text;
   const Json& device = report.at("device");
-  text += "# glgemm on " + device.value("renderer", "a device that cannot be used") + "\n\n";
+  text += "# glgemm on " + device.value("renderer", "a device that cannot be used") + "\n" + summary_text(report) + "\n";
   text += head({"", ""});
   if (!device.empty()) {
     text += row({"device", device.value("renderer", "")});

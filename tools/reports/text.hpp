@@ -14,6 +14,9 @@ namespace glgemm::tools {
 /// "must" null where a figure is just reported. Which goals hold depends on the device and its driver.
 nlohmann::ordered_json goals(const nlohmann::ordered_json& report);
 
+/// Why a step is left out whose time was up.
+constexpr const char* time_was_up = "the time was up";
+
 /// The report in Markdown.
 std::string markdown(const nlohmann::ordered_json& report);
 

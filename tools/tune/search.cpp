@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <random>
@@ -42,11 +43,6 @@ bool adjacent(const std::set<std::int64_t>& known, std::int64_t x, std::int64_t 
   return after != known.end() && *after == std::max(x, y);
 }
 
-/// Unlike std::shuffle, it gives equal orders on every machine.
-void shuffle(std::vector<Candidate>& list, std::mt19937_64& random) {
-  for (std::size_t left = list.size(); left > 1; --left) std::swap(list[left - 1], list[random() % left]);
-}
-
 }  // namespace
 
 std::string to_string(const Candidate& candidate) {
@@ -83,50 +79,50 @@ std::vector<Candidate> neighbours(const std::vector<Candidate>& space, const Can
 }
 
 std::int64_t search(const std::vector<Candidate>& space, const std::vector<Candidate>& first, const SearchOptions& options,
-                    const std::function<bool(const Candidate&)>& attempt) {
+                    const std::function<bool(const Candidate&, std::span<const Candidate> coming)>& attempt) {
   std::mt19937_64 random(options.seed);
   std::set<Candidate> left(space.begin(), space.end());
-  const bool whole = options.exhaustive || static_cast<std::int64_t>(space.size()) <= options.candidates;
+  const auto size = static_cast<std::int64_t>(space.size());
+  const bool whole = options.exhaustive || size <= options.candidates;
+  const std::int64_t most = whole ? size : options.candidates;
+  std::vector<Candidate> coming;  // and no longer left
+  const auto queue = [&](const Candidate candidate) {
+    const bool is_left = left.erase(candidate) > 0;
+    if (is_left) coming.push_back(candidate);
+    return is_left;
+  };
+  auto next = space.begin();
+  const auto queue_next = [&](std::int64_t count) {
+    for (; count > 0 && next != space.end(); ++next) count -= queue(*next);
+  };
+  for (const Candidate& candidate : first) queue(candidate);
+  queue_next(whole ? size : options.starts);
+
+  bool begins = true;
   std::int64_t tried = 0;
   std::optional<Candidate> best;
-  /// Whether it won.
-  const auto take = [&](const Candidate& candidate) {
-    if ((!whole && tried >= options.candidates) || left.erase(candidate) == 0) return false;
+  for (std::int64_t lost = 0; tried < most && lost < options.patience;) {
+    if (coming.empty()) {
+      begins = false;
+      if (best)
+        for (const Candidate& candidate : neighbours(space, *best)) queue(candidate);
+      if (coming.empty()) {
+        queue_next(3);
+        if (!left.empty()) queue(*std::next(left.begin(), static_cast<std::ptrdiff_t>(random() % left.size())));
+      }
+      if (coming.empty()) break;
+    }
+    const Candidate candidate = coming.front();
+    coming.erase(coming.begin());
     ++tried;
-    if (!attempt(candidate)) return false;
+    const bool won = attempt(candidate, std::span(coming).first(std::min(coming.size(), static_cast<std::size_t>(most - tried))));
+    if (!begins) lost = won ? 0 : lost + 1;
+    if (!won) continue;
     best = candidate;
-    return true;
-  };
-
-  for (const Candidate& candidate : first) take(candidate);
-  std::vector<Candidate> others = space;
-  shuffle(others, random);
-  if (whole) {
-    for (const Candidate& candidate : others) take(candidate);
-    return tried;
-  }
-  auto next_random = others.begin();
-  for (std::int64_t i = 0; i < options.starts && next_random != others.end(); ++next_random) {
-    i += static_cast<std::int64_t>(left.count(*next_random));
-    take(*next_random);
-  }
-  for (std::int64_t lost = 0; lost < options.patience && tried < options.candidates && !left.empty();) {
-    std::vector<Candidate> near;
-    if (best) {
-      near = neighbours(space, *best);
-      std::erase_if(near, [&](const Candidate& candidate) { return left.count(candidate) == 0; });
-      shuffle(near, random);
-    }
-    if (near.empty()) {
-      while (next_random != others.end() && left.count(*next_random) == 0) ++next_random;
-      if (next_random == others.end()) break;
-      near.push_back(*next_random);
-    }
-    for (const Candidate& candidate : near) {
-      const bool won = take(candidate);
-      lost = won ? 0 : lost + 1;
-      if (won || lost >= options.patience || tried >= options.candidates) break;
-    }
+    if (begins) continue;
+    left.insert(coming.begin(), coming.end());  // its own neighbours come before them
+    coming.clear();
+    next = space.begin();
   }
   return tried;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct Race {
   std::string statistics = "{}";
   /// Which of its programs the driver reports to spill, with the numbers; there was no race then. Empty: none.
   std::string spills{};
+  /// GFLOP/s of the control kernel before and after, of each time; nothing where a CPU computes. See ClockControl.
+  std::vector<double> control{};
+  int again = 0;  ///< how often the clock had moved meanwhile, so that it was raced again
 };
 
 /// Whether a race's candidate beats the best: its median is less by more than the spread, half the distance of the quartiles of
@@ -37,22 +41,24 @@ struct SearchOptions {
   std::uint64_t seed = 1;
   /// At most so many are tried, unless `exhaustive`. A space that has no more is tried whole.
   std::int64_t candidates = 200;
-  /// The search ends when so many in a row have not won.
-  std::int64_t patience = 40;
-  /// Begin with so many at random, beside those that the caller names.
-  std::int64_t starts = 12;
+  /// The search ends when so many in a row have not won, beyond those that it begins with.
+  std::int64_t patience = 20;
+  /// Begin with so many of the space's first, beside those that the caller names.
+  std::int64_t starts = 8;
 };
 
 /// Those of the space that differ from one in a single parameter, by one step among the values that the space has for it, or in
 /// the split alone; in the space's order.
 std::vector<Candidate> neighbours(const std::vector<Candidate>& space, const Candidate& of);
 
-/// Tries candidates of the space, each once: first the elements of `first` that are in it, then some at random, then neighbours
-/// of the best, then others at random, until one of the limits is reached. Equal seeds give equal orders as long as tries end
-/// alike.
+/// Tries candidates of the space, each once: first the elements of `first` that are in it, then the space's own first, then
+/// neighbours of the best, in the space's order, and where none is left others in that order, every fourth at random; until one
+/// of the limits is reached. The space is in the order of what is expected of its candidates, the fastest first. Equal seeds give
+/// equal orders as long as tries end alike.
 ///
-/// `attempt` says whether its candidate is the best so far. Returns how many were tried.
+/// `attempt` says whether its candidate is the best so far; it also gets those that come next if that is not so. Returns how many
+/// were tried.
 std::int64_t search(const std::vector<Candidate>& space, const std::vector<Candidate>& first, const SearchOptions& options,
-                    const std::function<bool(const Candidate&)>& attempt);
+                    const std::function<bool(const Candidate&, std::span<const Candidate> coming)>& attempt);
 
 }  // namespace glgemm::tools

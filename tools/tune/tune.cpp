@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <filesystem>
 #include <iostream>
 #include <limits>
@@ -11,8 +12,10 @@
 #include <optional>
 #include <ostream>
 #include <set>
+#include <span>
 #include <stdexcept>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include <fmt/core.h>
@@ -21,6 +24,7 @@
 #include "arguments/json.hpp"
 #include "bench/samples.hpp"
 #include "files/files.hpp"
+#include "inspect/numbers.hpp"
 #include "terminal/progress.hpp"
 #include "tune/candidate_journal.hpp"
 
@@ -86,8 +90,8 @@ class Tuner {
     std::vector<std::string> notes;
     const TuningTable known = existing_table(options_.output, notes);
     { OutputFile writable(options_.output); }  // before long work
-    start();
-    device_ = worker_->device();
+    start(seats_.front());
+    device_ = seats_.front().worker->device();
     const std::vector<TuneProblem> problems = all_problems(notes);
     for (const std::string& note : notes) std::cerr << "glgemm tune: note: " << note << '\n';
     journal_.emplace(options_.output + ".journal", device_, options_.resume);
@@ -130,20 +134,118 @@ class Tuner {
   }
 
  private:
+  /// A worker's place, and what it does there.
+  struct Seat {
+    std::unique_ptr<Worker> worker{};
+    const TuneProblem* loaded = nullptr;
+    int served = 0;                                ///< candidates of this worker
+    std::set<std::string> kernels{};               ///< that it has compiled
+    std::set<Candidate> compiled{};                ///< for the problem that is loaded, or that it is told to compile
+    std::deque<std::optional<Candidate>> begun{};  ///< what is not waited for: to compile one; none: to load the problem
+    bool useless = false;                          ///< no further one can be had here
+    bool has(const TuneProblem& problem, const Candidate& candidate) const {
+      return loaded == &problem && compiled.contains(candidate);
+    }
+  };
+
   /// A device needs some time after a hang or a crash.
-  void start() {
-    if (worker_) return;
-    for (int retry = 0; !worker_; ++retry) {
+  void start(Seat& seat) {
+    for (int retry = 0; !seat.worker; ++retry) {
       try {
-        worker_ = std::make_unique<Worker>(options_.device);
+        seat.worker = std::make_unique<Worker>(options_.device);
+        seat.worker->device();
       } catch (const std::exception& error) {
         constexpr int most = 3;
+        leave(seat);
         if (device_.renderer.empty()) throw;  // the first one: nothing has gone wrong
         if (retry == most) throw DeviceGone(std::string("the device cannot be used any more: ") + error.what());
         std::this_thread::sleep_for(std::chrono::seconds(2 << retry));
       }
     }
-    served_ = 0;
+  }
+
+  /// The worker ends, and its programs go with it.
+  static void leave(Seat& seat) { seat = {}; }
+
+  /// Waits for what the worker does. If it is lost, the candidate that it was at is to blame.
+  void await(Seat& seat) {
+    while (!seat.begun.empty()) {
+      const std::optional<Candidate> candidate = seat.begun.front();
+      seat.begun.pop_front();
+      try {
+        seat.worker->await();
+      } catch (const WorkerLost& lost) {
+        if (candidate) lost_ahead_[*candidate] = fate_of(lost);
+        leave_all();
+      } catch (const std::runtime_error&) {
+        // What does not compile is refused again when it is raced.
+        if (!candidate) leave(seat), seat.useless = true;
+      }
+    }
+  }
+
+  /// What takes a worker away may have taken the device from the others.
+  void leave_all() {
+    for (Seat& seat : seats_) leave(seat);
+  }
+  static Fate fate_of(const WorkerLost& lost) { return {lost.hung() ? "hang" : "crash", lost.what()}; }
+
+  /// So many as there are cores, as long as the matrices of all of them need no more than 1 GiB.
+  std::size_t workers_for(const TuneProblem& problem) const {
+    double bytes = 0;
+    for (const Role role : {Role::a, Role::b, Role::c}) bytes += static_cast<double>(bytes_of(problem_of(problem), role));
+    return static_cast<std::size_t>(std::clamp(0x1p30 / bytes, 1.0, static_cast<double>(seats_.size())));
+  }
+
+  /// Has workers compile this candidate and those that come, each another one, and the best, while others are measured. Where a
+  /// CPU computes, each gets several, and none is measured meanwhile, since compilers take its cores.
+  void compile_ahead(const TuneProblem& problem, const Candidate& candidate, std::span<const Candidate> coming,
+                     const std::optional<Best>& best) {
+    const std::span<Seat> seats = std::span(seats_).first(workers_for(problem));
+    const auto is_compiled = [&](const Candidate& each) {
+      return std::any_of(seats.begin(), seats.end(), [&](const Seat& seat) { return seat.has(problem, each); });
+    };
+    if (seats.size() == 1 || (device_.software && is_compiled(candidate))) return;
+    const auto compile = [&](Seat& seat, const Candidate& each) {
+      seat.worker->begin_compile(each, Seconds(options_.time_limit));
+      seat.begun.emplace_back(each);
+      seat.compiled.insert(each);
+      seat.kernels.insert(each.kernel);
+    };
+    const auto wanted = [&](const Seat& seat) {  // how many that it compiles
+      return std::count_if(seat.begun.begin(), seat.begun.end(), [&](const std::optional<Candidate>& each) {
+        return each && (*each == candidate || std::find(coming.begin(), coming.end(), *each) != coming.end());
+      });
+    };
+    for (Seat& seat : seats) {
+      if (wanted(seat) == 0) await(seat);
+      if (best && seat.loaded == &problem && !seat.has(problem, best->candidate)) compile(seat, best->candidate);
+    }
+    const std::ptrdiff_t most = device_.software ? 4 : 1;
+    const auto give = [&](const Candidate& each) {
+      const Fate* const known = journal_->find(problem, each);
+      if (is_compiled(each) || is_struck(problem, each) || lost_ahead_.contains(each) || (known && known->what != "won"))
+        return true;
+      const auto order = [&](const Seat& seat) {
+        const std::ptrdiff_t count = wanted(seat);
+        return std::tuple(seat.useless || count >= most, !seat.kernels.contains(each.kernel), count);
+      };
+      Seat& seat =
+          *std::min_element(seats.begin(), seats.end(), [&](const Seat& x, const Seat& y) { return order(x) < order(y); });
+      if (std::get<0>(order(seat))) return false;
+      if (!seat.worker) seat.worker = std::make_unique<Worker>(options_.device);
+      if (seat.loaded != &problem) {
+        seat.worker->begin_load(problem, options_.search.seed);
+        seat.begun.emplace_back();
+        seat.loaded = &problem;
+        seat.compiled.clear();
+      }
+      compile(seat, each);
+      return true;
+    };
+    if (give(candidate)) std::all_of(coming.begin(), coming.end(), give);
+    if (device_.software)
+      for (Seat& seat : seats) await(seat);
   }
 
   std::vector<TuneProblem> all_problems(std::vector<std::string>& notes) const {
@@ -185,19 +287,25 @@ class Tuner {
     return entry;
   }
 
-  /// A worker with the problem loaded. One worker serves many problems, since they share programs. After 2000 candidates a new
-  /// worker takes its place, since drivers keep what they compiled.
-  Worker& loaded(const TuneProblem& problem) {
+  /// The worker that has the candidate's program, or the first, with the problem loaded. One worker serves many problems, since
+  /// they share programs. After 2000 candidates a new worker takes its place, since drivers keep what they compiled.
+  Worker& loaded(const TuneProblem& problem, const Candidate* candidate) {
     constexpr int most = 2000;
-    if (served_ >= most) worker_.reset(), current_ = nullptr;
-    if (!worker_) current_ = nullptr;
-    start();
-    if (current_ != &problem) {
-      space_ = worker_->load(problem, options_.search.seed);
-      current_ = &problem;
+    const auto home =
+        std::find_if(seats_.begin(), seats_.end(), [&](const Seat& seat) { return candidate && seat.has(problem, *candidate); });
+    Seat& seat = home != seats_.end() ? *home : seats_.front();
+    await(seat);
+    if (seat.served >= most) leave(seat);
+    start(seat);
+    if (seat.loaded != &problem) {
+      // What the model expects to take four times as long as the fastest is tried only where that is asked for.
+      const bool all = options_.search.exhaustive || !options_.kernels.empty();
+      space_ = seat.worker->load(problem, options_.search.seed, all ? 1e9 : 4);
+      seat.loaded = &problem;
+      seat.compiled.clear();
     }
-    ++served_;
-    return *worker_;
+    ++seat.served;
+    return *seat.worker;
   }
 
   bool is_asked_for(const Candidate& candidate) const {
@@ -209,14 +317,13 @@ class Tuner {
 
   /// Has the worker do something for a candidate.  @return the fate of a candidate that fails; none where it succeeds
   template <class F>
-  std::optional<Fate> guarded(const TuneProblem& problem, const F& f) {
+  std::optional<Fate> guarded(const TuneProblem& problem, const Candidate* candidate, const F& f) {
     try {
-      f(loaded(problem));
+      f(loaded(problem, candidate));
       return std::nullopt;
     } catch (const WorkerLost& lost) {
-      worker_.reset();
-      current_ = nullptr;
-      return Fate{lost.hung() ? "hang" : "crash", lost.what()};
+      leave_all();
+      return fate_of(lost);
     } catch (const DeviceGone&) {
       throw;
     } catch (const std::runtime_error& error) {
@@ -229,16 +336,18 @@ class Tuner {
     Race race;
     Best before;
     if (best) before = *best;
-    if (auto bad = guarded(problem, [&](Worker& worker) {
+    if (const auto lost = lost_ahead_.find(candidate); lost != lost_ahead_.end()) return lost->second;
+    if (auto bad = guarded(problem, &candidate, [&](Worker& worker) {
           race = worker.race(candidate, best ? &before.candidate : nullptr, before.ms, false, limit);
         }))
       return *bad;
+    note_clock(race);
     if (!race.spills.empty()) return {"spills", race.spills, 0, race.statistics};
     const double ms = median(race.candidate);
     if (best && !race.best.empty()) best->ms = median(race.best);
     if (best && !wins(race)) return {"lost", "", ms, race.statistics};
     Verdict verdict;
-    if (auto bad = guarded(problem, [&](Worker& worker) { verdict = worker.check(candidate, limit); })) return *bad;
+    if (auto bad = guarded(problem, &candidate, [&](Worker& worker) { verdict = worker.check(candidate, limit); })) return *bad;
     if (!verdict.passed) return {"wrong", verdict.summary, ms, race.statistics};
     best = {candidate, ms, race.statistics};
     return {"won", "", ms, race.statistics};
@@ -247,8 +356,10 @@ class Tuner {
   bool tune(const TuneProblem& problem) {
     const std::string name = to_string(problem);
     progress_->show(done_, name);
-    if (const auto bad = guarded(problem, [](Worker&) {})) {
-      start();
+    lost_ahead_.clear();
+    control_ = {};
+    if (const auto bad = guarded(problem, nullptr, [](Worker&) {})) {
+      start(seats_.front());
       progress_->clear();
       out_ << name << ": nothing found: " << (bad->struck() ? "the worker was lost before the first candidate: " : "") << bad->why
            << '\n';
@@ -258,10 +369,11 @@ class Tuner {
     std::vector<Candidate> space = space_.candidates;
     std::erase_if(space, [&](const Candidate& candidate) { return !is_asked_for(candidate); });
 
-    // First come the planner's own choice and each family with its default parameters.
+    // First come the planner's own choice and, of each family, what the cost model expects to be the fastest.
     std::vector<Candidate> first{planned};
-    for (const Kernel& kernel : kernel_table())
-      for (const std::int64_t split : {0, 1}) first.push_back({to_string(kernel), split});
+    std::set<std::string> families;
+    for (const Candidate& candidate : space)
+      if (families.insert(candidate.kernel.substr(0, candidate.kernel.find(':'))).second) first.push_back(candidate);
     // The best of an interrupted run: the last that won.
     std::optional<Best> best;
     double known_ms = 0;
@@ -276,7 +388,7 @@ class Tuner {
     std::int64_t resumed = 0, measured = 0;
     std::map<std::string, std::int64_t> fates;
     const auto total = static_cast<std::int64_t>(space.size());
-    const auto one = [&](const Candidate& candidate) {
+    const auto one = [&](const Candidate& candidate, std::span<const Candidate> coming) {
       progress_->show(
           done_ + static_cast<double>(measured) / static_cast<double>(std::max<std::int64_t>(1, total)) * 0.99,
           fmt::format(
@@ -295,6 +407,7 @@ class Tuner {
         ++fates[known->what];
         return false;
       }
+      compile_ahead(problem, candidate, coming, best);
       const Fate fate = attempt(problem, candidate, best);
       ++fates[fate.what];
       if (candidate == planned) planned_statistics_ = fate.statistics;
@@ -338,9 +451,11 @@ class Tuner {
     const Seconds limit(2 * options_.time_limit);
     Race race;
     const bool versus = !same && !is_struck(problem, planned);
-    if (!guarded(problem,
+    for (Seat& seat : seats_) await(seat);  // what nobody asks for any more
+    if (!guarded(problem, &best.candidate,
                  [&](Worker& worker) { race = worker.race(best.candidate, versus ? &planned : nullptr, best.ms, true, limit); }))
       outcome.best_ms = median(race.candidate);
+    note_clock(race);
     if (same) outcome.planned_ms = outcome.best_ms;
     if (versus && !race.best.empty()) outcome.planned_ms = median(race.best);
     if (versus && is_asked_for(planned) && outcome.planned_ms > 0 && outcome.planned_ms <= outcome.best_ms) {
@@ -348,6 +463,14 @@ class Tuner {
       outcome.best_ms = outcome.planned_ms;
     }
     return outcome;
+  }
+
+  void note_clock(const Race& race) {
+    for (const double rate : race.control) {
+      control_.least = control_.most == 0 ? rate : std::min(control_.least, rate);
+      control_.most = std::max(control_.most, rate);
+    }
+    control_.again += race.again;
   }
 
   static double gflops(const TuneProblem& problem, double ms) {
@@ -395,6 +518,8 @@ class Tuner {
                            {"ms", outcome.planned_ms},
                            {"gflops", gflops(problem, outcome.planned_ms)}};
     }
+    if (control_.most > 0)
+      result["control"] = {{"least_gflops", control_.least}, {"most_gflops", control_.most}, {"again", control_.again}};
     results_.push_back(std::move(result));
   }
 
@@ -416,10 +541,13 @@ class Tuner {
 
   const TuneOptions& options_;
   std::ostream& out_;
-  std::unique_ptr<Worker> worker_;
   DeviceInfo device_;
-  const TuneProblem* current_ = nullptr;  ///< what the worker has loaded
-  int served_ = 0;                        ///< candidates of this worker
+  std::vector<Seat> seats_{std::clamp(std::thread::hardware_concurrency(), 1U, 16U)};
+  std::map<Candidate, Fate> lost_ahead_;  ///< those that took their worker away before their turn
+  struct {
+    double least = 0, most = 0;
+    int again = 0;
+  } control_;  ///< of the problem's races, see Race
   Space space_;
   std::string planned_statistics_;  ///< of the planner's choice, as Race::statistics
   std::optional<CandidateJournal> journal_;

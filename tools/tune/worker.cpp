@@ -43,16 +43,17 @@ Worker::Worker(const std::string& device) {
   options.channel = true;
   if (const int error = process_.start(words, options))
     throw std::runtime_error("the tuner's worker cannot be started: " + system_message(error));
-  try {
-    const Json hello = Json::parse(ask("", Seconds(120)));
-    if (hello.contains("error")) throw Unsupported(hello.at("error").get<std::string>());
-    const Json& device_json = hello.at("device");
-    info_ = {device_json.at("vendor"), device_json.at("renderer"), device_json.at("version"), device_json.at("software"),
-             hello.at("processor")};
-  } catch (...) {
-    stop();
-    throw;
-  }
+}
+
+const DeviceInfo& Worker::device() {
+  if (greeted_) return info_;
+  const Json hello = Json::parse(receive(Seconds(120)));
+  if (hello.contains("error")) throw Unsupported(hello.at("error").get<std::string>());
+  const Json& device_json = hello.at("device");
+  info_ = {device_json.at("vendor"), device_json.at("renderer"), device_json.at("version"), device_json.at("software"),
+           hello.at("processor")};
+  greeted_ = true;
+  return info_;
 }
 
 Worker::~Worker() {
@@ -68,7 +69,7 @@ void Worker::stop() noexcept {
   process_.wait(patience);
 }
 
-std::string Worker::ask(const std::string& line, Seconds limit) {
+std::string Worker::receive(Seconds limit) {
   const auto lose = [this](bool hung, std::string ending) {
     if (hung) process_.kill();
     process_.hang_up();
@@ -79,13 +80,23 @@ std::string Worker::ask(const std::string& line, Seconds limit) {
           end.by.empty() ? fmt::format("ended with status {}", end.status) : fmt::format("ended by {} ({})", end.by, end.by_name);
     throw WorkerLost(hung, ending);
   };
-  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
-  if (!process_.send(line)) lose(false, "no longer there");
   std::string answer;
-  const Heard heard = process_.receive(answer, end);
+  const Heard heard = process_.receive(answer, Clock::now() + std::chrono::duration_cast<Clock::duration>(limit));
   if (heard == Heard::late) lose(true, fmt::format("no answer within {:.3g} s", limit.count()));
   if (heard == Heard::gone) lose(false, "no longer there");
   return answer;
+}
+
+void Worker::begin(const std::string& line, Seconds limit) {
+  process_.send(line);  // if it is gone, the answer is missing
+  begun_.push_back(limit);
+}
+
+std::string Worker::ask(const std::string& line, Seconds limit) {
+  device();
+  while (!begun_.empty()) await();
+  process_.send(line);
+  return receive(limit);
 }
 
 namespace {
@@ -96,20 +107,40 @@ Json answer_of(const std::string& line) {
   return answer;
 }
 
+std::string line_to_load(const TuneProblem& problem, std::uint64_t seed, double most) {
+  const Shape& shape = problem.shape;
+  return line_of({{"do", "load"},
+                  {"m", shape.m},
+                  {"n", shape.n},
+                  {"k", shape.k},
+                  {"op_a", static_cast<int>(shape.op_a)},
+                  {"op_b", static_cast<int>(shape.op_b)},
+                  {"type", to_string(problem.formats)},
+                  {"batch", problem.batch},
+                  {"seed", seed},
+                  {"most", most}});
+}
+constexpr Seconds load_limit(600);
+
 }  // namespace
 
-Space Worker::load(const TuneProblem& problem, std::uint64_t seed) {
-  const Shape& shape = problem.shape;
-  const Json request{{"do", "load"},
-                     {"m", shape.m},
-                     {"n", shape.n},
-                     {"k", shape.k},
-                     {"op_a", static_cast<int>(shape.op_a)},
-                     {"op_b", static_cast<int>(shape.op_b)},
-                     {"type", to_string(problem.formats)},
-                     {"batch", problem.batch},
-                     {"seed", seed}};
-  const Json answer = answer_of(ask(line_of(request), Seconds(600)));
+void Worker::begin_load(const TuneProblem& problem, std::uint64_t seed) {
+  begin(line_to_load(problem, seed, 0), load_limit);
+}
+
+void Worker::begin_compile(const Candidate& candidate, Seconds limit) {
+  begin(line_of({{"do", "compile"}, {"candidate", to_json(candidate)}}), limit);
+}
+
+void Worker::await() {
+  device();
+  const Seconds limit = begun_.front();
+  begun_.pop_front();
+  answer_of(receive(limit));
+}
+
+Space Worker::load(const TuneProblem& problem, std::uint64_t seed, double most) {
+  const Json answer = answer_of(ask(line_to_load(problem, seed, most), load_limit));
   Space space;
   for (const Json& candidate : answer.at("space")) space.candidates.push_back(candidate_of(candidate));
   space.planned = candidate_of(answer.at("planned"));
@@ -120,8 +151,12 @@ Race Worker::race(const Candidate& candidate, const Candidate* best, double best
   Json request{{"do", "race"}, {"candidate", to_json(candidate)}, {"best_ms", best_ms}, {"thorough", thorough}};
   if (best) request["best"] = to_json(*best);
   const Json answer = answer_of(ask(line_of(request), limit));
-  return {answer.at("candidate").get<std::vector<double>>(), answer.at("best").get<std::vector<double>>(),
-          answer.at("statistics").dump(), answer.at("spills").get<std::string>()};
+  return {answer.at("candidate").get<std::vector<double>>(),
+          answer.at("best").get<std::vector<double>>(),
+          answer.at("statistics").dump(),
+          answer.at("spills").get<std::string>(),
+          answer.at("control").get<std::vector<double>>(),
+          answer.at("again").get<int>()};
 }
 
 Verdict Worker::check(const Candidate& candidate, Seconds limit) {

@@ -2,13 +2,15 @@
 //
 // The tuner sends a line of JSON over a channel, and the worker answers by a line of JSON.
 //
-// For tests, the worker reads GLGEMM_TUNE_INJECT="hang=KERNEL;crash=KERNEL;wrong=KERNEL;spill=KERNEL", KERNEL as to_string()
-// writes it, each as often as wanted: it then hangs or crashes when that candidate is measured, or changes its program so that
-// one element of C is wrong, or says that the driver reports it to spill.
+// For tests, the worker reads GLGEMM_TUNE_INJECT="hang=KERNEL;crash=KERNEL;wrong=KERNEL;spill=KERNEL;clock=KERNEL", KERNEL as
+// to_string() writes it, each as often as wanted: it then hangs when that candidate is measured, or crashes when it is compiled,
+// or changes its program so that one element of C is wrong, or says that the driver reports it to spill, or takes the clock for
+// half as fast as before that candidate.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -48,10 +50,14 @@ class WorkerLost : public std::runtime_error {
   bool hung_;
 };
 
+/// Every legal kernel of kernel_space(), with every split that makes a difference, in the order of the times that the cost model
+/// expects; but for those that it expects to take more than `most` times as long as the first.
+std::vector<Candidate> candidates_for(const Problem& problem, const Limits& limits, double most);
+
 /// The candidates for a problem.
 struct Space {
-  std::vector<Candidate> candidates;  ///< every legal kernel of kernel_space(), with every split that makes a difference
-  Candidate planned;                  ///< what the planner takes with the built-in table
+  std::vector<Candidate> candidates;
+  Candidate planned;  ///< what the planner takes with the built-in table
 };
 
 struct Verdict {
@@ -61,17 +67,26 @@ struct Verdict {
 
 class Worker {
  public:
-  /// Starts the process, on the device that `glgemm tune --device` names.  @throws Unsupported  no context; std::runtime_error
+  /// Starts the process, on the device that `glgemm tune --device` names.  @throws std::runtime_error
   explicit Worker(const std::string& device);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  const DeviceInfo& device() const noexcept { return info_; }
+  // All throw WorkerLost, after which only the destructor may follow, and std::runtime_error if the library throws there; the one
+  // that comes first also Unsupported: no context.
 
-  // All throw WorkerLost, after which only the destructor may follow, and std::runtime_error if the library throws there.
+  const DeviceInfo& device();
+  Space load(const TuneProblem& problem, std::uint64_t seed, double most);  ///< `most`: see candidates_for()
 
-  Space load(const TuneProblem& problem, std::uint64_t seed);
+  // Begun, and not waited for: the worker does this while the tuner does something else.
+
+  void begin_load(const TuneProblem& problem, std::uint64_t seed);
+  /// To compile a candidate for the problem that is loaded, so that race() need not.
+  void begin_compile(const Candidate& candidate, std::chrono::duration<double> limit);
+  /// Waits for the first of these that is not waited for yet. What it says is left to load() and race().
+  void await();
+
   /// Times a kernel on the problem that was loaded last. `best_ms`: what the best one took before, 0 if there is none.
   Race race(const Candidate& candidate, const Candidate* best, double best_ms, bool thorough,
             std::chrono::duration<double> limit);
@@ -80,10 +95,14 @@ class Worker {
 
  private:
   void stop() noexcept;
+  void begin(const std::string& line, std::chrono::duration<double> limit);
+  std::string receive(std::chrono::duration<double> limit);
   std::string ask(const std::string& line, std::chrono::duration<double> limit);
 
   Child process_;
   DeviceInfo info_;
+  bool greeted_ = false;
+  std::deque<std::chrono::duration<double>> begun_;  ///< the limits of what is not waited for yet
 };
 
 /// The worker's side: answers the tuner until the channel is closed. For the hidden verb `tune-worker`.

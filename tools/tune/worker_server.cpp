@@ -3,6 +3,8 @@
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -20,6 +22,7 @@
 #include <nlohmann/json.hpp>
 
 #include "arguments/json.hpp"
+#include "bench/roofline.hpp"
 #include "bench/samples.hpp"
 #include "files/npy.hpp"
 #include "inspect/programs.hpp"
@@ -54,39 +57,61 @@ PlanOptions options_for(const Candidate& candidate) {
 }
 
 /// The numbers of parts of k worth a try, besides the planner's own: powers of two, while there are few workgroups and long
-/// parts. Just 0 where the kernel does not split.
-std::vector<std::int64_t> splits(const Problem& problem, const Kernel& kernel, const Limits& limits) {
-  const auto parts = [&](std::int64_t split) {
-    return make_plan(problem, limits,
-                     {.kernel = kernel, .split_k = split, .experimental = ExperimentalPlanOptions{.untuned = true}})
-        .parts;
+/// parts. Just 0 where the kernel does not split. With the seconds that the cost model expects.
+std::map<std::int64_t, double> splits(const Problem& problem, const Kernel& kernel, const Limits& limits) {
+  std::map<std::int64_t, double> result;
+  const auto add = [&](std::int64_t split, std::int64_t least = 1) {
+    ExperimentalPlanOptions model{.runs = 1e9};  // so that compiling does not count
+    model.untuned = true;
+    Explanation why;
+    const std::int64_t parts =
+        make_plan(problem, limits, {.kernel = kernel, .split_k = split, .experimental = model}, &why).parts;
+    if (parts >= least) result.emplace(parts, why.expected_seconds);
+    return parts;
   };
   constexpr std::int64_t shortest = 128, most = 256;
   const std::int64_t enough_groups = limits.cpu ? 64 : 4096;
   const Block block = block_of(kernel);
   const std::int64_t groups = ((problem.m + block.rows - 1) / block.rows) * ((problem.n + block.columns - 1) / block.columns);
-  std::vector<std::int64_t> result{parts(0)};
+  const std::int64_t planned = add(0);
   for (std::int64_t split = 2; split <= most && split * shortest <= problem.k && groups <= enough_groups / split / problem.batch;
        split *= 2)
-    if (const std::int64_t got = parts(split); got > 1) result.push_back(got);
-  if (result == std::vector<std::int64_t>{1}) return {0};
-  result.push_back(1);
-  std::sort(result.begin(), result.end());
-  result.erase(std::unique(result.begin(), result.end()), result.end());
+    add(split, 2);
+  if (planned == 1 && result.size() == 1) return {{0, result.at(1)}};
+  add(1);
   return result;
 }
 
-Space space_of(const Problem& problem, const Engine& engine) {
-  const Limits& limits = engine.limits();
-  Space space;
-  const Plan plan = engine.plan(problem);
-  space.planned = {to_string(plan.kernel), plan.parts};
+}  // namespace
+
+std::vector<Candidate> candidates_for(const Problem& problem, const Limits& limits, double most) {
+  std::vector<std::pair<double, Candidate>> expected;
   for (const Kernel& kernel : kernel_space(problem, limits))
-    for (const std::int64_t split : splits(problem, kernel, limits)) space.candidates.push_back({to_string(kernel), split});
+    for (const auto& [split, seconds] : splits(problem, kernel, limits))
+      expected.push_back({seconds, {to_string(kernel), split}});
+  std::stable_sort(expected.begin(), expected.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+  std::vector<Candidate> candidates;
+  for (auto& [seconds, candidate] : expected)
+    if (seconds <= most * expected.front().first) candidates.push_back(std::move(candidate));
+  return candidates;
+}
+
+namespace {
+
+Space space_of(const Problem& problem, const Engine& engine, double most) {
+  const Plan plan = engine.plan(problem);
+  Space space{candidates_for(problem, engine.limits(), most), {to_string(plan.kernel), plan.parts}};
   const auto& all = space.candidates;
   if (std::find(all.begin(), all.end(), space.planned) == all.end() && plan.parts == 1) space.planned.split_k = 0;
   if (std::find(all.begin(), all.end(), space.planned) == all.end()) space.candidates.push_back(space.planned);
   return space;
+}
+
+/// Odd sizes near those of a shape, for a check at the edges; small ones stay, since kernels depend on them.
+Shape odd_shape(const Shape& shape) {
+  const auto odd = [](std::int64_t size, std::int64_t most) { return size <= 4 ? size : std::min(size - 1, most) | 1; };
+  const std::int64_t m = odd(shape.m, 1021), n = odd(shape.n, 1021);
+  return {m, n, odd(shape.k, std::max<std::int64_t>(1021, (std::int64_t{1} << 26) / m / n)), shape.op_a, shape.op_b};
 }
 
 /// A loaded problem.
@@ -96,6 +121,8 @@ class LoadedProblem {
   LoadedProblem(const LoadedProblem&) = delete;
   LoadedProblem& operator=(const LoadedProblem&) = delete;
   virtual ~LoadedProblem() = default;
+  /// What its programs' driver says of them, as of a race that is still to come; compiles them.
+  virtual Race compile(const Candidate& candidate) = 0;
   virtual Race race(const Candidate& candidate, const Candidate* best, double best_ms, bool thorough) = 0;
   virtual Verdict check(const Candidate& candidate) = 0;
 };
@@ -105,8 +132,9 @@ class TypedBout final : public LoadedProblem {
   using C = accumulator_t<T>;
 
  public:
-  TypedBout(Engine& engine, const TuneProblem& problem, std::uint64_t seed)
+  TypedBout(Engine& engine, const std::function<double()>& control, const TuneProblem& problem, std::uint64_t seed)
       : engine_(engine),
+        control_(control),
         product_(stored(problem.formats, random_product<T>(problem.shape, problem.batch, seed))),
         a_(engine, product_.stored_a, product_.a),
         b_(engine, product_.stored_b, product_.b),
@@ -114,9 +142,7 @@ class TypedBout final : public LoadedProblem {
         problem_(problem),
         seed_(seed) {}
 
-  /// A candidate far slower than the best one is not worth the time that knowing how slow would take: twice as slow is more than
-  /// noise, thrice for a first run with cold caches.
-  Race race(const Candidate& candidate, const Candidate* best, double best_ms, bool thorough) override {
+  Race compile(const Candidate& candidate) override {
     const PlanOptions options = options_for(candidate);
     const Problem problem = problem_of(problem_);
     Race result;
@@ -124,37 +150,25 @@ class TypedBout final : public LoadedProblem {
       if (report.stage == Stage::multiply) result.statistics = json_of(report.statistics).dump();
       if (spills(report.statistics)) result.spills = to_string(report.program) + ": " + to_string(report.statistics);
     }
+    if (result.spills.empty()) engine_.prepare(std::span(&problem, 1), options);
+    return result;
+  }
+
+  Race race(const Candidate& candidate, const Candidate* best, double best_ms, bool thorough) override {
+    Race result = compile(candidate);
     if (!result.spills.empty()) return result;
-    engine_.prepare(std::span(&problem, 1), options);
-    Times ours, theirs;
-    constexpr double slack_ms = 0.5;  // of short runs, where the host's noise is large
-    run(options, ours);
-    const auto slow = [&](double factor) { return best && ours.host.back() > factor * best_ms + slack_ms; };
-    if (slow(3)) {
-      result.candidate = {ours.host.back()};
-      return result;
-    }
-    const PlanOptions best_options = best ? options_for(*best) : options;
-    Times warm;
-    const auto begin = Clock::now();
-    for (int i = 0; i < 50 && milliseconds_since(begin) < 20; ++i) run(best ? best_options : options, warm);
-    ours = {};
-    run(options, ours);
-    if (slow(2)) {
-      result.candidate = {ours.host.back()};
-      return result;
-    }
-    if (best) run(best_options, theirs);
-    const int least = thorough ? 5 : 3, most = thorough ? 61 : 31;
-    const double budget_ms = thorough ? 800 : 250;
-    for (int round = 1; round < least || (round < most && milliseconds_since(begin) < budget_ms); ++round) {
-      run(options, ours);
-      if (best) run(best_options, theirs);
-    }
-    // One clock for both.
-    const bool gpu = plausible(ours) && (!best || plausible(theirs));
-    result.candidate = gpu ? ours.gpu : ours.host;
-    result.best = gpu ? theirs.gpu : theirs.host;
+    if (best) compile(*best);
+    const PlanOptions options = options_for(candidate), best_options = best ? options_for(*best) : options;
+    const auto run_once = [&] {
+      Times times;
+      run(best_options, times);
+      return times.gpu.back() > 0 ? times.gpu.back() : times.host.back();
+    };
+    const auto measure = [&] { race(options, best ? &best_options : nullptr, best_ms, thorough, result); };
+    if (control_)
+      result.again = at_steady_clock(control_, run_once, measure, result.control);
+    else
+      measure();
     return result;
   }
 
@@ -164,7 +178,7 @@ class TypedBout final : public LoadedProblem {
       return Verdict{check.passed, opening + check.summary};
     };
     try {
-      const HostProduct<T> exact = exact_product();
+      const HostProduct<T> exact = exact_product<T>(odd_shape(problem_.shape), problem_.formats, problem_.batch, seed_);
       Report report;
       const Check found = tools::check(exact, tools::run(engine_, exact, options, report), false);
       if (!found.passed) return verdict(fmt::format("{}x{}x{}: ", exact.m(), exact.n(), exact.k()), found);
@@ -181,6 +195,35 @@ class TypedBout final : public LoadedProblem {
   struct Times {
     std::vector<double> gpu, host;
   };
+
+  /// A candidate far slower than the best one is not worth the time that knowing how slow would take: twice as slow is more than
+  /// noise, thrice for a first run with cold caches, and a quarter if all runs of the one are that much slower than all of the
+  /// other.
+  void race(const PlanOptions& options, const PlanOptions* best, double best_ms, bool thorough, Race& result) {
+    Times ours, theirs;
+    constexpr double slack_ms = 0.5;  // of short runs, where the host's noise is large
+    const auto slow = [&](double factor) { return best && ours.host.back() > factor * best_ms + slack_ms; };
+    const auto begin = Clock::now();
+    result.best.clear();
+    for (const double factor : {3.0, 2.0}) {
+      ours = {};
+      run(options, ours);
+      result.candidate = ours.host;
+      if (slow(factor)) return;
+    }
+    if (best) run(*best, theirs);
+    const int least = thorough ? 5 : 3, most = thorough ? 61 : 31;
+    const double budget_ms = thorough ? 800 : 250;
+    for (int round = 1; round < least || (round < most && milliseconds_since(begin) < budget_ms); ++round) {
+      run(options, ours);
+      if (best) run(*best, theirs);
+      if (best && !thorough && quantile(ours.host, 0) > 1.25 * quantile(theirs.host, 1) + slack_ms) break;
+    }
+    // One clock for both.
+    const bool gpu = plausible(ours) && (!best || plausible(theirs));
+    result.candidate = gpu ? ours.gpu : ours.host;
+    result.best = gpu ? theirs.gpu : theirs.host;
+  }
 
   void run(const PlanOptions& options, Times& times) {
     Report report;
@@ -199,29 +242,8 @@ class TypedBout final : public LoadedProblem {
     return median(times.gpu) > 0 && clocks_agree(median(times.gpu), median(times.host));
   }
 
-  /// An odd size near this one; small ones stay, since kernels depend on them.
-  static std::int64_t odd(std::int64_t size, std::int64_t most) {
-    if (size <= 4) return size;
-    return std::min(size - 1, most) | 1;
-  }
-
-  HostProduct<T> exact_product() const {
-    const Shape& shape = problem_.shape;
-    const std::int64_t m = odd(shape.m, 1021), n = odd(shape.n, 1021);
-    const std::int64_t k = odd(shape.k, std::max<std::int64_t>(1021, (std::int64_t{1} << 26) / m / n));
-    // Every sum is an integer below 2^23, complex ones included.
-    const double most = std::sqrt(static_cast<double>(1 << 22) / static_cast<double>(k + 1));
-    const int largest = static_cast<int>(std::clamp(most, 1.0, 100.0));
-    HostProduct<T> p = product_of<T>({m, n, k, shape.op_a, shape.op_b}, std::min<std::int64_t>(problem_.batch, 7), seed_,
-                                     [&](std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
-                                       return random_integer_matrix<T>(rows, columns, largest, seed);
-                                     });
-    p.beta = C(1);  // and C0 shows that C was written at all
-    p.c0 = random_integer_matrix<C>(p.batch * m, n, 100, seed_ + 2);
-    return stored(problem_.formats, std::move(p));
-  }
-
   Engine& engine_;
+  const std::function<double()>& control_;  ///< of the clock, as at_steady_clock() wants it; none where a CPU computes
   HostProduct<T> product_;
   DeviceFactor a_, b_;
   DeviceMatrix c_;
@@ -231,7 +253,11 @@ class TypedBout final : public LoadedProblem {
 
 class Server {
  public:
-  Server(Engine& engine, Injected injected) : engine_(engine), injected_(std::move(injected)) {}
+  Server(Engine& engine, Injected injected) : engine_(engine), injected_(std::move(injected)) {
+    const bool moves = std::any_of(injected_.begin(), injected_.end(), [](const auto& each) { return each.first == "clock"; });
+    if (!engine.device().software || moves) clock_.emplace(HeadlessContext::get_proc_address);
+    if (clock_) control_ = [this] { return clock_->rate() * std::exchange(injected_factor_, 1.0); };
+  }
 
   Message answer(const Message& request) {
     const std::string verb = request.at("do").get<std::string>();
@@ -242,22 +268,24 @@ class Server {
       const Verdict verdict = bout_->check(candidate);
       return {{"passed", verdict.passed}, {"summary", verdict.summary}};
     }
-    if (verb != "race") throw std::runtime_error("'" + verb + "' is not known");
+    if (verb != "race" && verb != "compile") throw std::runtime_error("'" + verb + "' is not known");
     if (injected_.count({"spill", candidate.kernel}))
-      return {{"candidate", Message::array()},
-              {"best", Message::array()},
-              {"statistics", {{"spills", 3}}},
-              {"spills", candidate.kernel + ": spills 3"}};
+      return {{"candidate", Message::array()}, {"best", Message::array()},
+              {"statistics", {{"spills", 3}}}, {"spills", candidate.kernel + ": spills 3"},
+              {"control", Message::array()},   {"again", 0}};
+    if (injected_.count({"crash", candidate.kernel})) crash();
+    if (verb == "compile") {
+      bout_->compile(candidate);
+      return Message::object();
+    }
     if (injected_.count({"hang", candidate.kernel}))
       for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
-    if (injected_.count({"crash", candidate.kernel})) crash();
+    if (injected_.erase({"clock", candidate.kernel}) > 0) injected_factor_ = 0.5;
     const auto best = request.contains("best") ? std::optional(candidate_of(request.at("best"))) : std::nullopt;
     const Race race =
         bout_->race(candidate, best ? &*best : nullptr, request.at("best_ms").get<double>(), request.at("thorough").get<bool>());
-    return {{"candidate", race.candidate},
-            {"best", race.best},
-            {"statistics", Message::parse(race.statistics)},
-            {"spills", race.spills}};
+    return {{"candidate", race.candidate}, {"best", race.best},       {"statistics", Message::parse(race.statistics)},
+            {"spills", race.spills},       {"control", race.control}, {"again", race.again}};
   }
 
  private:
@@ -270,9 +298,10 @@ class Server {
     problem.formats = parse_formats(request.at("type").get<std::string>());
     problem.batch = request.at("batch").get<std::int64_t>();
     const auto seed = request.at("seed").get<std::uint64_t>();
-    const Space space = space_of(problem_of(problem), engine_);
+    const auto most = request.at("most").get<double>();
+    const Space space = most > 0 ? space_of(problem_of(problem), engine_, most) : Space();
     bout_ = with_type(one_type(problem.formats), [&]<class T>(T) -> std::unique_ptr<LoadedProblem> {
-      return std::make_unique<TypedBout<T>>(engine_, problem, seed);
+      return std::make_unique<TypedBout<T>>(engine_, control_, problem, seed);
     });
     Message candidates = Message::array();
     for (const Candidate& candidate : space.candidates) candidates.push_back(to_json(candidate));
@@ -281,6 +310,9 @@ class Server {
 
   Engine& engine_;
   Injected injected_;
+  double injected_factor_ = 1;
+  std::optional<ClockControl> clock_;
+  std::function<double()> control_;
   std::unique_ptr<LoadedProblem> bout_;
 };
 
