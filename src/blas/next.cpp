@@ -8,7 +8,6 @@
 #include <array>
 #include <bit>
 #include <climits>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>

@@ -3,11 +3,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 #include <fmt/core.h>
 

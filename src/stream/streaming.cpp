@@ -5,7 +5,6 @@
 #include <cstring>
 #include <stdexcept>
 #include <type_traits>
-#include <utility>
 
 #include <glgemm/experimental.hpp>
 
@@ -13,7 +12,6 @@
 #include "base/hash.hpp"
 #include "base/quantization.hpp"
 #include "base/system.hpp"
-#include "engine/execute.hpp"
 #include "engine/validate.hpp"
 #include "kernels/kernels.hpp"
 #include "plan/piece.hpp"

@@ -4,7 +4,6 @@
 #include <glgemm/version.hpp>
 
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <thread>
 #include <utility>

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <glgemm/engine.hpp>
 #include <glgemm/experimental.hpp>
 #include <glgemm/tuning.hpp>
 

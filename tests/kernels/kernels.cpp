@@ -2,14 +2,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <glgemm/inspect.hpp>
 #include <map>
 #include <regex>
 #include <set>
 
 #include <fmt/core.h>
 
-#include "kernels/family.hpp"
 #include "kernels/kernels.hpp"
 #include "kernels/shaders.hpp"
 #include "support/samples.hpp"

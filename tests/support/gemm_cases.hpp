@@ -9,6 +9,7 @@
 #include <functional>
 #include <glgemm/accelerators.hpp>
 #include <glgemm/glgemm.hpp>
+#include <glgemm/inspect.hpp>
 #include <glgemm/quantize.hpp>
 #include <glgemm/streaming.hpp>
 #include <string>

@@ -1,14 +1,12 @@
 // Files for the tools: see files.hpp.
 #include "files/files.hpp"
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <random>
-#include <string_view>
 #include <system_error>
 
 #include <fmt/core.h>

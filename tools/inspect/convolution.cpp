@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iostream>
-#include <string_view>
 #include <utility>
 
 #include <fmt/core.h>
@@ -14,7 +13,6 @@
 #include "arguments/json.hpp"
 #include "inspect/numbers.hpp"
 #include "product/convolution.hpp"
-#include "product/shapes.hpp"
 
 namespace glgemm::tools {
 namespace {

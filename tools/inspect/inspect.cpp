@@ -3,23 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <initializer_list>
 #include <iostream>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include <fmt/core.h>
 #include <glgemm/engine.hpp>
 #include <glgemm/experimental.hpp>
-#include <glgemm/inspect.hpp>
-#include <glgemm/streaming.hpp>
-#include <glgemm/tuning.hpp>
 #include <nlohmann/json.hpp>
 
 #include "arguments/json.hpp"

@@ -3,14 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <sstream>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-#include <fmt/core.h>
 
 #include "bench/table.hpp"
 #include "product/check_json.hpp"

@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
-#include <string>
 #include <system_error>
 #include <vector>
 
