@@ -1,8 +1,11 @@
 """What the tests of the Python module share."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
+import threading
 
 os.environ.setdefault("GLGEMM_PROGRAM_CACHE", "")
 os.environ.setdefault("GLGEMM_TUNING", "")
@@ -51,6 +54,25 @@ def check_errors(*cases):
     for call, error, words in cases:
         with pytest.raises(error, match=words):
             call()
+
+
+@contextlib.contextmanager
+def interrupted(seconds=0.2):
+    """What is within ends by a KeyboardInterrupt after so long."""
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        yield
+    timer.join()
+
+
+def on_threads(work, count=1):
+    """Calls work(number) on so many threads at once."""
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def integers(shape, dtype=np.float32, seed=0):

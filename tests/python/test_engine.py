@@ -4,7 +4,6 @@ import gc
 import multiprocessing
 import os
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -13,7 +12,7 @@ import weakref
 
 import numpy as np
 import pytest
-from conftest import check_errors, run_python
+from conftest import check_errors, interrupted, on_threads, run_python
 
 import glgemm
 
@@ -33,11 +32,7 @@ def test_threads_share_an_engine(engine):
         except BaseException as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    on_threads(work, 8)
     assert not failures
 
 
@@ -84,11 +79,8 @@ def test_interrupt_ends_a_long_product():
         lambda: glgemm.stream(a, a, progress=False).result(),
         lambda: glgemm.stream(a, a, progress=lambda share: None).result(),
     ):
-        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
+        with interrupted():
             product()
-        timer.join()
         assert np.array_equal(glgemm.matmul(A, A.T), A @ A.T)  # the engine goes on
 
 
