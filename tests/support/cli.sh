@@ -72,6 +72,18 @@ bad() {
   [ "$before" = "$after" ] || fail "$name: files have changed: $(diff <(echo "$before") <(echo "$after"))"
 }
 
+# verdict NAME STATUS EXPECTED-PART ARGUMENTS...: of `glgemm verify`, the status, and the part in what is printed.
+verdict() {
+  local name=$1 want=$2 part=$3 status
+  shift 3
+  "$glgemm" verify "$@" >stdout 2>stderr </dev/null
+  status=$?
+  [ $status -eq "$want" ] || fail "$name: status $status instead of $want: $(cat stdout stderr)"
+  grep -qF -- "$part" stdout || fail "$name: '$part' is not in: $(cat stdout stderr)"
+  grep -v 'note: ' stderr >messages && fail "$name: a message: $(cat messages)"
+  return 0
+}
+
 # Ends the script by its result.
 finish() {
   [ $failures -gt 0 ] || echo 'all passed'
