@@ -87,12 +87,6 @@ std::vector<std::string> notes_of(const std::string& json) {
   return notes;
 }
 
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, from.size(), to);
-}
-
 /// Checks what the library promises of every entry that it reads.
 void check_valid(const TuningEntry& e) {
   const Problem& p = e.choice.problem;
