@@ -189,6 +189,15 @@ std::function<Bytes(unsigned)> convolved(const Change& change) {
   };
 }
 
+/// 4 x 4 elements, whose lines begin so many apart.
+std::function<Bytes(unsigned)> downloaded(std::int64_t ld) {
+  return [=](unsigned buffer) {
+    Bytes host(64);
+    test::engine().download({.buffer = buffer, .rows = 4, .columns = 4, .ld = ld}, host.data());
+    return host;
+  };
+}
+
 std::vector<BufferUse> transfers() {
   return {{"upload",
            [](unsigned buffer) {
@@ -196,18 +205,8 @@ std::vector<BufferUse> transfers() {
              test::engine().upload(host.data(), 0, {.buffer = buffer, .rows = 2, .columns = 4, .ld = 8});
              return Bytes();
            }},
-          {"download",
-           [](unsigned buffer) {
-             Bytes host(64);
-             test::engine().download({.buffer = buffer, .rows = 4, .columns = 4}, host.data());
-             return host;
-           }},
-          {"download of lines with gaps",
-           [](unsigned buffer) {
-             Bytes host(64);
-             test::engine().download({.buffer = buffer, .rows = 4, .columns = 4, .ld = 9}, host.data());
-             return host;
-           }},
+          {"download", downloaded(4)},
+          {"download of lines with gaps", downloaded(9)},
           {"prepack",
            [](unsigned buffer) {
              Engine& engine = test::engine();
