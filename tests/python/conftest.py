@@ -37,10 +37,24 @@ def engine():
     return glgemm.default_engine()
 
 
+PRELUDE = """
+import numpy as np, glgemm, os, signal, sys, threading, time
+def errors_of(part, *calls):
+    found = []
+    for call in calls:
+        try:
+            call()
+            found.append("no error")
+        except glgemm.Error as error:
+            found.append(part in str(error))
+    return found
+"""
+
+
 def run_python(code, *before, **environment):
     """The status of a new interpreter, which the command `before` starts, and what it printed."""
     done = subprocess.run(
-        [*before, sys.executable, "-c", "import numpy as np, glgemm, os, signal, sys, threading, time\n" + code],
+        [*before, sys.executable, "-c", PRELUDE + code],
         capture_output=True,
         text=True,
         timeout=120,
