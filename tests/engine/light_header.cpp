@@ -1,4 +1,5 @@
 // The header of an application that multiplies brings no plans, nor <variant> where <chrono> of C++ does not: GCC 13's does.
+#include <chrono>
 #ifdef _GLIBCXX_VARIANT
 #define CHRONO_HAS_VARIANT
 #endif
