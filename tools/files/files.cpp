@@ -286,6 +286,12 @@ void OutputFile::commit() {
   temporary_.clear();
 }
 
+void write_file(const std::string& path, std::string_view text) {
+  OutputFile file(path);
+  file.write(text);
+  file.commit();
+}
+
 PartFile::PartFile(const std::string& path) : path_(path) {
   const Target target = target_of(path);
   if (!target.regular) throw FileError("cannot write " + quote(path) + " piece by piece: it is no regular file");

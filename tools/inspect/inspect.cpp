@@ -148,11 +148,6 @@ PlanValues values_of(const Plan& plan) {
   return {block_of(plan.kernel), workgroup(plan.kernel), grid(plan), size(plan), traffic(plan.problem, plan.kernel)};
 }
 
-template <class... Parts>
-void line(std::string_view label, fmt::format_string<Parts...> text, Parts&&... parts) {
-  std::cout << fmt::format("{:<13} {}\n", label, fmt::format(text, std::forward<Parts>(parts)...));
-}
-
 void print(const StreamPlan& plan) {
   line("streamed", "{} of C of at most {}, {}; below is what runs for a window of one", counted(plan.pieces(), "piece"),
        times({plan.piece_m, plan.piece_n}), plan.by_columns ? "column after column" : "row after row");

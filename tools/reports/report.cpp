@@ -36,12 +36,6 @@ std::string joined(const Words& words, const char* between = " ") {
   return fmt::format("{}", fmt::join(words, between));
 }
 
-void write_file(const std::string& path, const std::string& text) {
-  OutputFile file(path);
-  file.write(text);
-  file.commit();
-}
-
 class Reporter {
  public:
   explicit Reporter(const ReportOptions& options) : options_(options) {
