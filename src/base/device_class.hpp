@@ -1,8 +1,6 @@
 // What is known of each class of device beyond OpenGL's limits.
 #pragma once
 
-#include <string_view>
-
 #include <glgemm/limits.hpp>
 
 namespace glgemm {

@@ -6,8 +6,6 @@
 
 #include <cstdlib>
 #include <mutex>
-#include <string>
-#include <string_view>
 
 #include "base/system.hpp"
 #include "blas/next.hpp"

@@ -2,11 +2,9 @@
 #include "blas/multiply.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include <glgemm/device_matrix.hpp>

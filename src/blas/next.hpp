@@ -3,7 +3,6 @@
 
 #include <fmt/core.h>
 
-#include <cstdint>
 #include <exception>
 #include <string>
 

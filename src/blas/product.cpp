@@ -1,9 +1,7 @@
 // What reference BLAS says of a gemm's parameters.
 #include "blas/product.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <complex>
 #include <string_view>
 #include <type_traits>
 

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <atomic>
-#include <cstddef>
 #include <string>
 
 #include "blas/product.hpp"

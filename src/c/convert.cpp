@@ -2,7 +2,6 @@
 #include "c/convert.hpp"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <span>
 

@@ -2,7 +2,6 @@
 #include <glgemm/glgemm_headless.h>
 
 #include <chrono>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cstddef>
 #include <exception>
-#include <functional>
 #include <future>
 #include <map>
 #include <memory>

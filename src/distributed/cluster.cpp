@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
-#include <string>
 
 #include <glgemm/headless.hpp>
 

@@ -1,7 +1,6 @@
 #include "engine/enqueue.hpp"
 
 #include <functional>
-#include <utility>
 
 #include "engine/execute.hpp"
 #include "engine/prepare.hpp"

@@ -3,7 +3,6 @@
 #include "engine/prepare.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 #include <glgemm/error.hpp>

@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <span>
 #include <stdexcept>
@@ -10,7 +9,6 @@
 
 #include <glgemm/error.hpp>
 #include <glgemm/experimental.hpp>
-#include <glgemm/inspect.hpp>
 #include <glgemm/tuning.hpp>
 
 #include "base/device_class.hpp"

@@ -2,11 +2,8 @@
 #include "plan/convolution.hpp"
 #include "plan/depthwise.hpp"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <limits>
-#include <stdexcept>
 
 #include <glgemm/error.hpp>
 #include <glgemm/experimental.hpp>

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <stdexcept>
 
 #include "base/rounding.hpp"
 #include "plan/convolution.hpp"

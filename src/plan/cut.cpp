@@ -348,10 +348,6 @@ class PieceCutter {
   bool items_in_buffer_ = false;
 };
 
-}  // namespace
-
-namespace {
-
 std::string cut_in(std::int64_t parts, Plan& plan, const Limits& limits, const PlanOptions& options) {
   PieceCutter cutter(plan, limits, options, parts);
   if (std::string reason = cutter.why_no_element_fits(); !reason.empty()) return reason;
@@ -365,10 +361,6 @@ std::string cut_in(std::int64_t parts, Plan& plan, const Limits& limits, const P
   cutter.finish(plan);
   return {};
 }
-
-}  // namespace
-
-namespace {
 
 /// A library takes a product whole, whatever a binding or a grid has room for; but not a shader that finishes C.
 std::string leave_whole(Plan& plan, const Limits& limits, const PlanOptions& options) {

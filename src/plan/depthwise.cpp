@@ -9,7 +9,6 @@
 #include "base/device_class.hpp"
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
-#include "plan/convolution.hpp"
 
 namespace glgemm {
 namespace {

@@ -1,9 +1,6 @@
 // Which programs a plan runs.
 #include <glgemm/inspect.hpp>
 
-#include <algorithm>
-#include <stdexcept>
-
 #include "kernels/kernels.hpp"
 #include "plan/piece.hpp"
 #include "plan/problem.hpp"

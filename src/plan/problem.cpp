@@ -129,9 +129,7 @@ void validate_operand(const Problem& problem, Role role) {
   if (steps > 0 && x.batch_stride > int64_max / 2 / bytes / steps)
     refuse_product("{} of {} items, {} elements apart, has more bytes than 64 bits count", which, problem.batch, x.batch_stride);
 }
-}  // namespace
 
-namespace {
 /// What validate() says of a quantised operand.
 void validate_quantized(const Problem& problem, Role role) {
   const Operand& x = operand(problem, role);

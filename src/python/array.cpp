@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <stdexcept>
-#include <utility>
 
 #include <fmt/core.h>
 

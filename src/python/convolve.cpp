@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <stdexcept>
-#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>

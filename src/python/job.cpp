@@ -3,9 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <initializer_list>
-#include <optional>
 #include <stdexcept>
-#include <utility>
 
 #include <fmt/core.h>
 

@@ -1,10 +1,8 @@
 #include "python/product.hpp"
 
 #include <algorithm>
-#include <array>
 #include <span>
 #include <stdexcept>
-#include <utility>
 
 #include <fmt/core.h>
 

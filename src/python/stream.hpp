@@ -4,8 +4,6 @@
 #include <pybind11/numpy.h>
 
 #include <memory>
-#include <string>
-#include <vector>
 
 #include <glgemm/accelerators.hpp>
 #include <glgemm/streaming.hpp>

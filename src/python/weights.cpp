@@ -1,10 +1,7 @@
 #include "python/weights.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <stdexcept>
-#include <utility>
-#include <vector>
 
 #include <fmt/core.h>
 

@@ -5,11 +5,9 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <stdexcept>
 
 #include <glgemm/error.hpp>
 #include <glgemm/experimental.hpp>
-#include <glgemm/streaming.hpp>
 
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"

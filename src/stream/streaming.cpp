@@ -13,7 +13,6 @@
 #include "base/hash.hpp"
 #include "base/quantization.hpp"
 #include "base/system.hpp"
-#include "engine/execute.hpp"
 #include "engine/validate.hpp"
 #include "kernels/kernels.hpp"
 #include "plan/piece.hpp"

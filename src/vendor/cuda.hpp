@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstddef>
-#include <string>
 #include <utility>
 
 #include <glgemm/types.hpp>

@@ -1,6 +1,5 @@
 // Compares a convolution with its definition: pixel by pixel, as rows of products.
 #include <algorithm>
-#include <array>
 #include <map>
 #include <tuple>
 #include <vector>

@@ -15,7 +15,6 @@
 #include <span>
 #include <stdexcept>
 #include <type_traits>
-#include <vector>
 
 #include "base/text.hpp"
 

@@ -6,7 +6,6 @@
 #include <string>
 
 #include <glgemm/device_class.hpp>
-#include <glgemm/limits.hpp>
 
 #include "base/device_class.hpp"
 #include "base/processor.hpp"

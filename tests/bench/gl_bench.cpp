@@ -20,6 +20,7 @@
 #include "support/functions.hpp"
 #include "support/gl_test.hpp"
 #include "support/run_tool.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace glgemm;
 using namespace glgemm::tools;
@@ -46,12 +47,6 @@ BenchOptions batch_of(Type type) {
   options.alpha = is_complex(type) ? std::complex<double>(2, -1) : 2;
   options.repeats = 2;
   return options;
-}
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, from.size(), to);
 }
 
 /// What a function of the tool's has measured.

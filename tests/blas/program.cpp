@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -19,8 +18,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <locale>
+#include <map>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -214,9 +215,12 @@ struct Stored {
   std::vector<T> values{};
 };
 
+/// An element of op(A) op(B).
 template <class T>
-bool same(const std::vector<T>& x, const std::vector<T>& y) {
-  return x == y;  // NaN is different from itself
+T sum_of(Stored<T>& a, char op_a, Stored<T>& b, char op_b, Long i, Long j, Long k) {
+  T sum = 0;
+  for (Long l = 0; l < k; ++l) sum += a.at(op_a, i, l) * b.at(op_b, l, j);
+  return sum;
 }
 
 template <class T>
@@ -228,9 +232,8 @@ void check_product(int way, char op_a, char op_b, Long m, Long n, Long k, T alph
   Stored<T> expected = c;
   for (Long i = 0; i < m; ++i)
     for (Long j = 0; j < n; ++j) {
-      T sum = 0;
-      for (Long l = 0; l < k; ++l) sum += a.at(op_a, i, l) * b.at(op_b, l, j);
-      expected.at(i, j) = (k == 0 ? T(0) : alpha * sum) + (beta == T(0) ? T(0) : beta * c.at(i, j));
+      const T sum = k == 0 ? T(0) : alpha * sum_of(a, op_a, b, op_b, i, j, k);
+      expected.at(i, j) = sum + (beta == T(0) ? T(0) : beta * c.at(i, j));
       // With beta = 0, C is not read.
       if (beta == T(0)) c.at(i, j) = std::numeric_limits<float>::quiet_NaN();
     }
@@ -238,7 +241,7 @@ void check_product(int way, char op_a, char op_b, Long m, Long n, Long k, T alph
     for (Stored<T>* input : {&a, &b})
       for (T& x : input->values) x = std::numeric_limits<float>::quiet_NaN();
   call<T>(way, op_a, op_b, m, n, k, alpha, a.data(), a.ld, b.data(), b.ld, beta, c.data(), c.ld);
-  CHECK(same(c.values, expected.values), "%zu bytes, way %d, %c%c, %ldx%ldx%ld, alpha %g, beta %g", sizeof(T), way, op_a, op_b,
+  CHECK(c.values == expected.values, "%zu bytes, way %d, %c%c, %ldx%ldx%ld, alpha %g, beta %g", sizeof(T), way, op_a, op_b,
         static_cast<long>(m), static_cast<long>(n), static_cast<long>(k), static_cast<double>(std::abs(alpha)),
         static_cast<double>(std::abs(beta)));
 }
@@ -294,8 +297,7 @@ void check_batch(CblasBatch<T, I>* function, bool rows) {
       expected.push_back(of_c);
       for (Long x = 0; x < group.m; ++x)
         for (Long y = 0; y < group.n; ++y) {
-          T sum = 0;
-          for (Long l = 0; l < group.k; ++l) sum += of_a.at(group.op_a, x, l) * of_b.at(group.op_b, l, y);
+          const T sum = sum_of(of_a, group.op_a, of_b, group.op_b, x, y, group.k);
           expected.back().at(x, y) = group.alpha * sum + group.beta * of_c.at(x, y);
           if (group.beta == T(0)) of_c.at(x, y) = std::numeric_limits<float>::quiet_NaN();
         }
@@ -323,7 +325,7 @@ void check_batch(CblasBatch<T, I>* function, bool rows) {
   function(rows ? 101 : 102, op_a.data(), op_b.data(), m.data(), n.data(), k.data(), alpha.data(), pa.data(), lda.data(),
            pb.data(), ldb.data(), beta.data(), pc.data(), ldc.data(), count, group_size.data());
   for (std::size_t i = 0; i < c.size(); ++i)
-    CHECK(same(c[i].values, expected[i].values), "%zu bytes, batch, item %zu, %s", sizeof(T), i, rows ? "rows" : "columns");
+    CHECK(c[i].values == expected[i].values, "%zu bytes, batch, item %zu, %s", sizeof(T), i, rows ? "rows" : "columns");
 }
 
 template <class T, class I>
@@ -345,7 +347,7 @@ void check_strided(CblasStrided<T, I>* function, bool rows, T beta) {
       }
   function(rows ? 101 : 102, 111, 111, m, n, k, value(alpha), a.data(), static_cast<I>(a.ld), stride_a, b.data(),
            static_cast<I>(b.ld), 0, value(beta), c.data(), static_cast<I>(c.ld), stride_c, count);
-  CHECK(same(c.values, expected.values), "%zu bytes, strided, %s", sizeof(T), rows ? "rows" : "columns");
+  CHECK(c.values == expected.values, "%zu bytes, strided, %s", sizeof(T), rows ? "rows" : "columns");
 }
 
 template <class T>
@@ -625,7 +627,7 @@ void check_shared() {
           for (Plain l = 0; l < k; ++l) x += a.at(i, item * k + l) * b.at(l, j);
         }
     multiply(a.data(), b.data(), c);
-    CHECK(same(c, expected), "%zu bytes, items at %ld, %ld, ...", sizeof(T), static_cast<long>(places[0]),
+    CHECK(c == expected, "%zu bytes, items at %ld, %ld, ...", sizeof(T), static_cast<long>(places[0]),
           static_cast<long>(places[1]));
   };
   for (const Plain stride : {0, 1, 5, -5, 37, 40, 42, /* nothing shared: */ 6, -6, 36, 174}) {
@@ -807,42 +809,29 @@ int main(int argc, char** argv) {
     check(c64(), 'c');
     check(c128(), 'z');
   };
-  if (command == "products") {
-    for_each_type([]<class T>(T, char) { check_products<T>(); });
-  } else if (command == "batches") {
-    for_each_type([]<class T>(T, char) { check_batches<T>(); });
-  } else if (command == "errors") {
-    for_each_type([]<class T>(T, char letter) { check_errors<T>(letter); });
-  } else if (command == "some") {
-    multiply_some(3);
-  } else if (command == "threads") {
-    check_threads();
-  } else if (command == "forks") {
-    check_forks();
-  } else if (command == "leave") {
-    check_callers_that_leave();
-  } else if (command == "leave_next") {
-    for (const int way : {fortran, column_major}) check_callers_that_leave_next(way);  // that BLAS has but the first one
-  } else if (command == "leave_measurement") {
-    check_a_measurement_that_is_left();
-  } else if (command == "shared") {
-    for_each_type([]<class T>(T, char) { check_shared<T>(); });
-  } else if (command == "memory") {
-    check_without_memory(argc > 2 ? std::atoll(argv[2]) : 0);
-  } else if (command == "environment") {
-    check_environment();
-  } else if (command == "end" && argc > 2) {
-    end(argv[2]);
-  } else if (command == "overhead" && argc > 2) {
-    return overhead(argv[2]);
-  } else if (command == "compare" && argc > 3) {
-    return compare(argv[2], argc - 3, argv + 3);
-  } else if (command == "square" && argc > 3) {
-    square(std::atoll(argv[2]), std::atoi(argv[3]));
-  } else {
+  if (command == "overhead" && argc > 2) return overhead(argv[2]);
+  if (command == "compare" && argc > 3) return compare(argv[2], argc - 3, argv + 3);
+  const std::map<std::string, std::function<void()>> checks{
+      {"products", [&] { for_each_type([]<class T>(T, char) { check_products<T>(); }); }},
+      {"batches", [&] { for_each_type([]<class T>(T, char) { check_batches<T>(); }); }},
+      {"errors", [&] { for_each_type([]<class T>(T, char letter) { check_errors<T>(letter); }); }},
+      {"some", [] { multiply_some(3); }},
+      {"threads", check_threads},
+      {"forks", check_forks},
+      {"leave", check_callers_that_leave},
+      {"leave_next", [] { check_callers_that_leave_next(fortran), check_callers_that_leave_next(column_major); }},
+      {"leave_measurement", check_a_measurement_that_is_left},
+      {"shared", [&] { for_each_type([]<class T>(T, char) { check_shared<T>(); }); }},
+      {"memory", [&] { check_without_memory(argc > 2 ? std::atoll(argv[2]) : 0); }},
+      {"environment", check_environment},
+      {"end", [&] { end(argc > 2 ? argv[2] : ""); }},
+      {"square", [&] { square(argc > 2 ? std::atoll(argv[2]) : 1, argc > 3 ? std::atoi(argv[3]) : 1); }}};
+  const auto check = checks.find(command);
+  if (check == checks.end()) {
     std::printf("usage: program COMMAND\n");
     return 2;
   }
+  check->second();
   std::printf("%s: %d failures\n", command.c_str(), failures);
   return failures ? 1 : 0;
 }

@@ -18,7 +18,7 @@ std::uint32_t buffer_of(const CMatrix& matrix) {
 /// Two images of 4 x 5 pixels with 2 channels in NHWC, and 3 filters of 2 x 3 in OHWI.
 struct Images {
   static constexpr std::int64_t batch = 2, height = 4, width = 5, channels = 2, filters = 3, tall = 2, wide = 3;
-  explicit Images(const glgemm_engine_options* options) : engine(options) {
+  Images() {
     conv = initialised(glgemm_convolution_init);
     conv.input.buffer = buffer_of(x);
     conv.input.batch = conv.output.batch = batch;
@@ -74,8 +74,7 @@ struct Images {
 }  // namespace
 
 TEST_CASE("C: a convolution, its epilogue, and the same as a job") {
-  const glgemm_engine_options options = initialised(glgemm_engine_options_init);
-  Images its(&options);
+  Images its;
   glgemm_convolution& conv = its.conv;
   CHECK(conv.dimensions == 2);
   CHECK(conv.groups == 1);
@@ -111,8 +110,7 @@ TEST_CASE("C: a convolution, its epilogue, and the same as a job") {
 }
 
 TEST_CASE("C: a convolution with strides, dilations and each kind of padding; a workspace of one's own") {
-  const glgemm_engine_options options = initialised(glgemm_engine_options_init);
-  Images its(&options);
+  Images its;
   glgemm_convolution& conv = its.conv;
   conv.stride[0] = conv.stride[1] = 2;
   conv.dilation[1] = 2;
@@ -122,7 +120,7 @@ TEST_CASE("C: a convolution with strides, dilations and each kind of padding; a 
   REQUIRE(its.run() == GLGEMM_OK);
   CHECK(its.result(static_cast<std::size_t>(conv.output.size[0] * conv.output.size[1] * 6)) == its.expected(2, 2, 1, 0));
 
-  Images same(&options);
+  Images same;
   for (const auto& [padding, above, left] :
        {std::array<std::int32_t, 3>{GLGEMM_PADDING_SAME_UPPER, 0, 1}, {GLGEMM_PADDING_SAME_LOWER, 1, 1}}) {
     same.conv.padding = padding;
@@ -145,8 +143,7 @@ TEST_CASE("C: a convolution with strides, dilations and each kind of padding; a 
 }
 
 TEST_CASE("C: a transposed convolution of one dimension in NCHW, and a quantised one of 1 x 1") {
-  const glgemm_engine_options options = initialised(glgemm_engine_options_init);
-  CEngine engine(&options);
+  CEngine engine;
   const float x[] = {1, 2, 3}, w[] = {10, 1};
   const CMatrix of_x = make_matrix(engine, 1, 3, x), of_w = make_matrix(engine, 1, 2, w), y = make_matrix(engine, 1, 6, nullptr);
   glgemm_convolution conv = initialised(glgemm_convolution_init);
@@ -186,8 +183,7 @@ TEST_CASE("C: a transposed convolution of one dimension in NCHW, and a quantised
 }
 
 TEST_CASE("C: convolutions that are refused") {
-  const glgemm_engine_options options = initialised(glgemm_engine_options_init);
-  Images its(&options);
+  Images its;
   its.complete();
   const glgemm_convolution good = its.conv;
   const auto refuses = [&](auto change, const std::string& part) {
@@ -228,8 +224,7 @@ TEST_CASE("C: convolutions that are refused") {
 }
 
 TEST_CASE("C: a texture is read into a tensor and written from it") {
-  const glgemm_engine_options options = initialised(glgemm_engine_options_init);
-  const CEngine engine(&options);
+  const CEngine engine;
   const gl::Api& gl = gl_functions();
   constexpr int width = 3, height = 2, layers = 2;
   constexpr std::size_t texels = std::size_t{width} * height * layers;

@@ -4,7 +4,6 @@
 #include <glgemm/version.hpp>
 
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <thread>
 #include <utility>
@@ -64,22 +63,10 @@ TEST_CASE("C: structs of a wrong size are refused") {
   refused(glgemm_product_init(nullptr, sizeof product), "glgemm_product_init: product is null");
   refused(glgemm_product_init(&product, sizeof product + 8), "the program was compiled with a newer header");
   refused(glgemm_product_init(&product, 8), "call its _init function with its sizeof");
+  // All of them are made by one macro.
   refused(glgemm_batch_init(nullptr, 0), "glgemm_batch_init: batch is null");
-  refused(glgemm_epilogue_init(nullptr, 0), "glgemm_epilogue_init: epilogue is null");
-  refused(glgemm_quantization_init(nullptr, 0), "glgemm_quantization_init: quantization is null");
-  refused(glgemm_limits_init(nullptr, 0), "glgemm_limits_init: limits is null");
   refused(glgemm_options_init(nullptr, 0), "glgemm_options_init: options is null");
-  refused(glgemm_report_init(nullptr, 0), "glgemm_report_init: report is null");
-  refused(glgemm_device_info_init(nullptr, 0), "glgemm_device_info_init: info is null");
-  refused(glgemm_engine_options_init(nullptr, 0), "glgemm_engine_options_init: options is null");
-  refused(glgemm_job_info_init(nullptr, 0), "glgemm_job_info_init: info is null");
-  refused(glgemm_host_epilogue_init(nullptr, 0), "glgemm_host_epilogue_init: epilogue is null");
-  refused(glgemm_host_quantization_init(nullptr, 0), "glgemm_host_quantization_init: quantization is null");
-  refused(glgemm_host_product_init(nullptr, 0), "glgemm_host_product_init: product is null");
   refused(glgemm_stream_options_init(nullptr, 0), "glgemm_stream_options_init: options is null");
-  refused(glgemm_stream_report_init(nullptr, 0), "glgemm_stream_report_init: report is null");
-  refused(glgemm_accelerators_options_init(nullptr, 0), "glgemm_accelerators_options_init: options is null");
-  refused(glgemm_accelerator_info_init(nullptr, 0), "glgemm_accelerator_info_init: info is null");
   refused(glgemm_headless_options_init(nullptr, 0), "glgemm_headless_options_init: options is null");
 
   Example example;
@@ -309,15 +296,11 @@ TEST_CASE("C: numbers that name nothing, and what the engine refuses") {
   check([](Product& p) { p.a.layout = 2; }, "a.layout is 2 and must be one of 0 to 1");
   check([](Product& p) { p.b.layout = -5; }, "b.layout is -5");
   check([](Product& p) { p.c.layout = 7; }, "c.layout is 7");
+  // A few of what the engine refuses; the rest is engine/gl_bad_input.cpp's.
   check([](Product& p) { p.a.columns = 3; }, "the inner sizes 3 and 2 differ");
-  check([](Product& p) { p.b.type = GLGEMM_I32; }, "A is f32 and B is i32");
   check([](Product& p) { p.alpha.im = 1; }, "alpha is 1 + 1i");
   check([](Product& p) { p.a.offset_bytes = 4; }, "leaves its buffer");
-  check([](Product& p) { p.a.offset_bytes = 2; }, "no multiple of its element's 4 bytes");
   check([](Product& p) { p.b.buffer = 987654; }, "987654 is not the name of a buffer object");
-  check([](Product& p) { p.c.buffer = 0; }, "0 is not the name of a buffer object");
-  check([](Product& p) { p.c.ld = 2; }, "ld");
-  check([](Product& p) { p.a.buffer = p.c.buffer; }, "C overlaps A");
   check([](Product& p) { p.workspace.size_bytes = -16; }, "the workspace has -16 bytes");
 
   const auto check_batch = [&](auto change, const std::string& part) {
@@ -329,8 +312,6 @@ TEST_CASE("C: numbers that name nothing, and what the engine refuses") {
   check_batch([](glgemm_batch& b) { b.count = -1; }, "-1");
   check_batch([&](glgemm_batch& b) { b.count = -1, b.offsets_a = negative; }, "-1");
   check_batch([](glgemm_batch& b) { b.count = 2; }, "C");
-  check_batch([](glgemm_batch& b) { b.count = INT64_MAX, b.stride_c = 9; }, "");
-  check_batch([&](glgemm_batch& b) { b.count = 2, b.stride_c = 9, b.offsets_a = negative; }, "");
 
   const auto check_epilogue = [&](auto change, const std::string& part) {
     glgemm_epilogue epilogue = initialised(glgemm_epilogue_init);
@@ -373,11 +354,9 @@ TEST_CASE("C: numbers that name nothing, and what the engine refuses") {
 
   refused(glgemm_multiply(example.engine, no_type, 1, 1, 1, x, x, x, nullptr, nullptr), "type " + is_no_type);
   refused(glgemm_multiply(example.engine, GLGEMM_F32, -1, 1, 1, x, x, x, nullptr, nullptr), "-1");
-  refused(glgemm_multiply(example.engine, GLGEMM_F32, INT64_MAX, 2, INT64_MAX, x, x, x, nullptr, nullptr), "");
   glgemm_matrix* matrix = nullptr;
   refused(glgemm_matrix_create(example.engine, -1, 1, GLGEMM_F32, &matrix), "-1");
   refused(glgemm_matrix_create(example.engine, 1, 1, no_type, &matrix), "type " + is_no_type);
-  refused(glgemm_matrix_create(example.engine, INT64_MAX, INT64_MAX, GLGEMM_F32, &matrix), "");
   refused(glgemm_matrix_create(example.engine, std::int64_t{1} << 46, 1, GLGEMM_F32, &matrix), "281474976710656",
           GLGEMM_OUT_OF_MEMORY);
   CHECK(matrix == nullptr);

@@ -18,7 +18,7 @@ glgemm_offset_table on_host(const Table& values) {
 /// Rows 2 and 0 of the published example's A, whose rows are 2 elements apart, times columns 2 and 1 of B, whose rows are 3
 /// apart, into the corners of C.
 struct Gathered : Example {
-  explicit Gathered(const glgemm_engine_options* options) : Example(options) {
+  Gathered() {
     product.a.rows = product.c.rows = product.b.columns = product.c.columns = 2;
     product.indexing_a = &of_a;
     product.indexing_b = &of_b;
@@ -35,8 +35,7 @@ struct Gathered : Example {
 }  // namespace
 
 TEST_CASE("C: A, B and C by tables, on the host and in a buffer") {
-  const glgemm_engine_options options = initialised(glgemm_engine_options_init);
-  Gathered g(&options);
+  Gathered g;
   g.mark();
   REQUIRE(g.run() == GLGEMM_OK);
   CHECK(g.result() == g.corners);
@@ -61,8 +60,7 @@ TEST_CASE("C: A, B and C by tables, on the host and in a buffer") {
 }
 
 TEST_CASE("C: tables that are refused") {
-  const glgemm_engine_options options = initialised(glgemm_engine_options_init);
-  Gathered g(&options);
+  Gathered g;
   g.mark();
   glgemm_view view;
   REQUIRE(glgemm_matrix_view(g.b.get(), &view) == GLGEMM_OK);

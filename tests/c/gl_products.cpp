@@ -2,7 +2,6 @@
 #include <glgemm/glgemm_headless.h>
 
 #include <complex>
-#include <cstring>
 #include <utility>
 
 #include <glgemm/experimental.hpp>

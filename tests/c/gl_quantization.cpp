@@ -94,8 +94,7 @@ std::vector<float> times_transpose(const std::vector<float>& x, const std::vecto
 }  // namespace
 
 TEST_CASE("C: A and B of two types") {
-  const glgemm_engine_options options = initialised(glgemm_engine_options_init);
-  CEngine engine(&options);
+  CEngine engine;
   const float a_data[] = {1, 4, 2, 5, 3, 6}, b_data[] = {7, 8, 9, 10, 11, 12};
   std::uint16_t halves[6];
   REQUIRE(glgemm_from_floats(GLGEMM_F16, 6, a_data, 0, halves) == GLGEMM_OK);
@@ -150,8 +149,7 @@ TEST_CASE("C: A and B of two types") {
 }
 
 TEST_CASE("C: products of every quantised format") {
-  const glgemm_engine_options options = initialised(glgemm_engine_options_init);
-  CEngine engine(&options);
+  CEngine engine;
   constexpr std::int64_t m = 3, n = 2, k = 256;
   std::vector<float> x;
   for (std::int64_t i = 0; i < n * k; ++i) x.push_back(static_cast<float>(i * 7 % 5 - 2));
@@ -183,8 +181,7 @@ TEST_CASE("C: products of every quantised format") {
 }
 
 TEST_CASE("C: what a quantisation must be") {
-  const glgemm_engine_options options = initialised(glgemm_engine_options_init);
-  CEngine engine(&options);
+  CEngine engine;
   const Quantized weight(engine, all_formats()[GLGEMM_NBITS - 1], 2, 64);
   const std::vector<float> ones(64, 1.0F);
   const CMatrix b = make_matrix(engine, 64, 1, ones.data()), c = make_matrix(engine, 2, 1, nullptr);
@@ -241,8 +238,7 @@ TEST_CASE("C: what a quantisation must be") {
 }
 
 TEST_CASE("C: streamed products of every quantised format, in memory and by functions") {
-  const glgemm_engine_options options = initialised(glgemm_engine_options_init);
-  CEngine engine(&options);
+  CEngine engine;
   constexpr std::int64_t m = 40, n = 5, k = 512;
   std::vector<float> x, c(m * n);
   for (std::int64_t i = 0; i < n * k; ++i) x.push_back(static_cast<float>(i * 7 % 5 - 2));
@@ -305,8 +301,7 @@ TEST_CASE("C: streamed products of every quantised format, in memory and by func
 }
 
 TEST_CASE("C: what a quantised host matrix must be") {
-  const glgemm_engine_options options = initialised(glgemm_engine_options_init);
-  CEngine engine(&options);
+  CEngine engine;
   const Quantized weight(engine, all_formats()[GLGEMM_NBITS - 1], 2, 64);
   std::vector<float> ones(64, 1.0F), c(2);
   glgemm_host_quantization codes = initialised(glgemm_host_quantization_init);

@@ -1,7 +1,7 @@
 # Installs the build into an empty folder, moves that elsewhere, and configures, builds and runs the consumer project's programs there,
 # by CMake and by pkg-config.
 # cmake -D BUILD=FOLDER -D CONFIG=Release -D WORK=FOLDER -D GENERATOR=NAME -D CC=COMPILER -D CXX=COMPILER -D FLAGS=FLAGS -D PC_FLAGS=[--static] -P run.cmake
-# With -D PROJECT=glfw in place of BUILD and PC_FLAGS: the project with a window, on what was installed and moved before.
+# With -D PROJECT=glfw -D GLAD=FOLDER in place of BUILD and PC_FLAGS: the project with a window, on what was installed and moved before.
 cmake_minimum_required(VERSION 3.22)
 
 function(run)
@@ -11,17 +11,17 @@ endfunction()
 function(build source folder)
   file(REMOVE_RECURSE "${folder}")
   run("${CMAKE_COMMAND}" -S "${source}" -B "${folder}" -G "${GENERATOR}" -D "CMAKE_PREFIX_PATH=${WORK}/moved"
-    -D "CMAKE_BUILD_TYPE=${CONFIG}" -D "CMAKE_C_COMPILER=${CC}" -D "CMAKE_CXX_COMPILER=${CXX}" -D "CMAKE_CXX_FLAGS=${FLAGS}")
+    -D "CMAKE_BUILD_TYPE=${CONFIG}" -D "CMAKE_C_COMPILER=${CC}" -D "CMAKE_CXX_COMPILER=${CXX}" -D "CMAKE_CXX_FLAGS=${FLAGS}" ${ARGN})
   run("${CMAKE_COMMAND}" --build "${folder}" --config "${CONFIG}")
 endfunction()
 
-# Runs programs of a folder; where there is no device, it says so, but under CI that is a failure.
+# Runs programs of a folder, the one with a window for 30 frames; where there is no device, it says so, but under CI that is a failure.
 function(run_programs folder)
   foreach(program IN LISTS ARGN)
     find_program(${program} ${program} PATHS "${folder}" "${folder}/${CONFIG}" NO_DEFAULT_PATH REQUIRED)
-    execute_process(COMMAND "${${program}}" RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+    execute_process(COMMAND "${${program}}" 30 RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
     message(STATUS "${output}")
-    if(output MATCHES "no device: " AND NOT DEFINED ENV{CI})
+    if(output MATCHES "no (device|window): " AND NOT DEFINED ENV{CI})
       message(FATAL_ERROR "SKIPPED: the package is found and linked, but no OpenGL device, or no window, is here to run on")
     elseif(NOT status STREQUAL "0")
       message(FATAL_ERROR "${program} ended with ${status}")
@@ -30,7 +30,7 @@ function(run_programs folder)
 endfunction()
 
 if(DEFINED PROJECT)
-  build("${CMAKE_CURRENT_LIST_DIR}/${PROJECT}" "${WORK}/build-${PROJECT}")
+  build("${CMAKE_CURRENT_LIST_DIR}/${PROJECT}" "${WORK}/build-${PROJECT}" -D "GLAD=${GLAD}")
   run_programs("${WORK}/build-${PROJECT}" "consumer_${PROJECT}")
   return()
 endif()

@@ -14,12 +14,9 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <complex>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <iostream>

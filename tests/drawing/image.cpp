@@ -2,10 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdint>
 #include <limits>
 #include <stdexcept>
-#include <string>
 #include <utility>
 
 #include <doctest/doctest.h>

@@ -44,10 +44,6 @@ std::vector<Activation> all_activations() {
   return all;
 }
 
-}  // namespace
-
-namespace {
-
 /// The errors stay within 6 units in the last place, relative to max(1, |x|).
 template <class T>
 void check_errors(Engine& engine) {

@@ -117,8 +117,7 @@ TEST_CASE("sums of windows of k are kept in float for 16-bit results, in the wor
 TEST_CASE("a workspace limit cuts C into pieces that fit it") {
   const Limits limits{.loop_iterations = 50};
   const PlanOptions options{.kernel = parse_kernel("naive"), .workspace_bytes = 1000};
-  Problem problem{
-      .m = 100, .n = 90, .k = 400, .a = {.format = {Type::f16}}, .b = {.format = {Type::f16}}, .c = {.format = {Type::f16}}};
+  Problem problem = of_type({.m = 100, .n = 90, .k = 400}, Type::f16, Type::f16);
   const Plan plan = make_plan(problem, limits, options);
   CHECK(plan.workspace.size_bytes <= 1000);
   CHECK(plan.workspace.size_bytes == plan.piece_m * plan.piece_n * 4);

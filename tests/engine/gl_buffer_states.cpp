@@ -165,25 +165,18 @@ struct Plain {
   }
 };
 
-template <class Change>
-std::function<Bytes(unsigned)> product(const Change& change) {
-  return [change](unsigned buffer) {
+std::function<Bytes(unsigned)> product(const std::function<void(Gemm&, unsigned)>& change,
+                                       Gemm (Plain::*of)() const = &Plain::gemm) {
+  return [=](unsigned buffer) {
     const Plain plain;
-    Gemm gemm = plain.gemm();
+    Gemm gemm = (plain.*of)();
     change(gemm, buffer);
     plain.engine.gemm(gemm);
     return plain.c.read();
   };
 }
-template <class Change>
-std::function<Bytes(unsigned)> quantised(const Change& change) {
-  return [change](unsigned buffer) {
-    const Plain plain;
-    Gemm gemm = plain.quantised();
-    change(gemm, buffer);
-    plain.engine.gemm(gemm);
-    return plain.c.read();
-  };
+std::function<Bytes(unsigned)> quantised(const std::function<void(Gemm&, unsigned)>& change) {
+  return product(change, &Plain::quantised);
 }
 template <class Change>
 std::function<Bytes(unsigned)> convolved(const Change& change) {
@@ -196,6 +189,15 @@ std::function<Bytes(unsigned)> convolved(const Change& change) {
   };
 }
 
+/// 4 x 4 elements, whose lines begin so many apart.
+std::function<Bytes(unsigned)> downloaded(std::int64_t ld) {
+  return [=](unsigned buffer) {
+    Bytes host(64);
+    test::engine().download({.buffer = buffer, .rows = 4, .columns = 4, .ld = ld}, host.data());
+    return host;
+  };
+}
+
 std::vector<BufferUse> transfers() {
   return {{"upload",
            [](unsigned buffer) {
@@ -203,18 +205,8 @@ std::vector<BufferUse> transfers() {
              test::engine().upload(host.data(), 0, {.buffer = buffer, .rows = 2, .columns = 4, .ld = 8});
              return Bytes();
            }},
-          {"download",
-           [](unsigned buffer) {
-             Bytes host(64);
-             test::engine().download({.buffer = buffer, .rows = 4, .columns = 4}, host.data());
-             return host;
-           }},
-          {"download of lines with gaps",
-           [](unsigned buffer) {
-             Bytes host(64);
-             test::engine().download({.buffer = buffer, .rows = 4, .columns = 4, .ld = 9}, host.data());
-             return host;
-           }},
+          {"download", downloaded(4)},
+          {"download of lines with gaps", downloaded(9)},
           {"prepack",
            [](unsigned buffer) {
              Engine& engine = test::engine();
@@ -302,26 +294,6 @@ std::vector<BufferUse> convolutions() {
            })}};
 }
 
-/// Makes the call, and checks that OpenGL's state is as before and that its error is the one that was pending. Returns what was
-/// thrown.
-template <class Call>
-std::string refusal_of(const Call& call, GLenum pending) {
-  const gl::Api& gl = gl_functions();
-  const test::Snapshot before = test::take_snapshot();
-  if (pending != GL_NO_ERROR) test::make_error(pending);
-  std::string said;
-  try {
-    call();
-  } catch (const std::invalid_argument& error) {
-    said = error.what();
-  }
-  CHECK(gl.GetError() == pending);
-  CHECK(gl.GetError() == GL_NO_ERROR);
-  const std::string changed = test::difference(before, test::take_snapshot());
-  CHECK_MESSAGE(changed.empty(), changed);
-  return said;
-}
-
 void check_use(const BufferUse& use, const BufferState& state) {
   CAPTURE(use.name);
   CAPTURE(fmt::format("{}, flags {:#x}, mapped as {:#x}", state.name, state.flags, state.mapped));
@@ -329,14 +301,14 @@ void check_use(const BufferUse& use, const BufferState& state) {
   unsigned usual = make({.name = "usual"}, use.content), buffer = make(state, use.content);
   const Bytes right = use.call(usual);
   Bytes got;
-  const std::string said = refusal_of([&] { got = use.call(buffer); }, GL_NO_ERROR);
+  const std::string said = test::refusal_of([&] { got = use.call(buffer); }, GL_NO_ERROR);
   if (*state.why == '\0') {
     CHECK_MESSAGE(said.empty(), said);
     CHECK_RESULT(got == right);
     CHECK_RESULT(content_of(buffer) == content_of(usual));
   } else {
     CHECK_MESSAGE(contains(said, state.why), said);
-    refusal_of([&] { use.call(buffer); }, GL_INVALID_OPERATION);
+    test::refusal_of([&] { use.call(buffer); }, GL_INVALID_OPERATION);
     if (state.mapped != 0) {
       unmap(buffer);
       const bool kept = (state.mapped & GL_MAP_INVALIDATE_RANGE_BIT) == 0;  // else the driver may have thrown away what was there
@@ -372,7 +344,7 @@ TEST_CASE("buffers in every state: a device matrix whose buffer is mapped") {
   DeviceMatrix matrix(engine, host), other(engine, host);
   const auto refused = [&](const char* what, const auto& call) {
     for (const GLenum pending : test::Enums{GL_NO_ERROR, GL_INVALID_OPERATION}) {
-      const std::string said = refusal_of(call, pending);
+      const std::string said = test::refusal_of(call, pending);
       CHECK_MESSAGE(contains(said, fmt::format("{}: buffer {} is mapped", what, matrix.view().buffer)), said);
     }
   };

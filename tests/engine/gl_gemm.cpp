@@ -1,7 +1,6 @@
 // Products on a device: every kernel, forced by name, against exact integers and error bounds.
 #include <cmath>
 #include <complex>
-#include <numeric>
 
 #include <glgemm/experimental.hpp>
 

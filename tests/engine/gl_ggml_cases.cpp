@@ -15,8 +15,9 @@ using namespace glgemm;
 
 namespace {
 
-/// A row of the table. In ggml's terms A is m x k and B n x k, both with k contiguous, and C = B A^T is n x m: here the
-/// column-major m x n matrix A B^T. Sizes and strides are of rows, of the first batch dimension and of the second.
+/// A row of the table, with one of its types of A. In ggml's terms A is m x k and B n x k, both with k contiguous, and C = B A^T
+/// is n x m: here the column-major m x n matrix A B^T. Sizes and strides are of rows, of the first batch dimension and of the
+/// second.
 struct GgmlCase {
   std::string text;
   ElementFormat a, b;
@@ -42,26 +43,28 @@ std::vector<GgmlCase> cases_of_known_types() {
   std::vector<GgmlCase> result;
   std::string line;
   std::getline(lines, line);
-  REQUIRE(line == "type_a,type_b,m,n,k,bs2,bs3,nr2,nr3,permutation,k_physical");
+  REQUIRE(line == "types_a,type_b,m,n,k,bs2,bs3,nr2,nr3,permutation,k_physical");
   while (std::getline(lines, line)) {
     std::vector<std::string> cells;
     std::istringstream row(line);
     for (std::string cell; std::getline(row, cell, ',');) cells.push_back(cell);
     REQUIRE(cells.size() == 11);
-    const std::optional<ElementFormat> a = format_of_ggml(cells[0]), b = format_of_ggml(cells[1]);
-    if (!a || !b) continue;
     const auto number = [&](std::size_t i) { return std::int64_t{std::stoll(cells[i])}; };
     const std::int64_t k = number(4), physical_k = number(10);
-    result.push_back({line,
-                      *a,
-                      *b,
-                      number(2),
-                      number(3),
-                      k,
-                      physical_k > 0 ? physical_k : k,
-                      {number(5), number(6)},
-                      {number(7), number(8)},
-                      cells[9]});
+    const std::optional<ElementFormat> b = format_of_ggml(cells[1]);
+    std::istringstream types_a(cells[0]);
+    for (std::string type; types_a >> type;)
+      if (const std::optional<ElementFormat> a = format_of_ggml(type); a && b)
+        result.push_back({type + line.substr(cells[0].size()),
+                          *a,
+                          *b,
+                          number(2),
+                          number(3),
+                          k,
+                          physical_k > 0 ? physical_k : k,
+                          {number(5), number(6)},
+                          {number(7), number(8)},
+                          cells[9]});
   }
   return result;
 }

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <glgemm/glm.hpp>
 #include <random>
-#include <span>
 
 #include "support/functions.hpp"
 #include "support/gl_test.hpp"

@@ -1,5 +1,4 @@
 // What a repeated product costs: its OpenGL calls in a scope, and its allocations, of which there are none.
-#include <map>
 
 #include <fmt/core.h>
 

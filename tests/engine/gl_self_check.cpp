@@ -132,10 +132,7 @@ TEST_CASE("self-check: of each type each stage by itself is struck off, and what
   const Limits& limits = test::engine().limits();
   // Panels of A and B, and parts of k.
   const PlanOptions options = test::with_kernel("register:tile_m=4,tile_n=4,step_k=2,panels=1", 2);
-  const auto problem_of = [](Type type) {
-    return Problem{
-        .m = 9, .n = 6, .k = 70, .a = {.format = {type}}, .b = {.format = {type}}, .c = {.format = {accumulator(type)}}};
-  };
+  const auto problem_of = [](Type type) { return of_type({.m = 9, .n = 6, .k = 70}, type, accumulator(type)); };
   const std::pair<Stage, Fault> faults[] = {{Stage::pack_a, {"p < size.z ?", "p + 1 < size.z ?"}},
                                             {Stage::multiply, negative_sums},
                                             {Stage::reduce, {"part < parts.z", "part < parts.z - 1"}}};
@@ -174,9 +171,8 @@ TEST_CASE("self-check: doubles of which the lower words are lost, in a sum or on
   const auto uppers = [&](const std::string& v) { return "dvec2(" + upper(v + ".x") + ", " + upper(v + ".y") + ")"; };
   for (const auto& [type, sum] : {std::pair{Type::f64, upper("sum")}, std::pair{Type::c128, uppers("sum")}}) {
     const Problem problem{.m = 9, .n = 6, .k = 5, .a = {.format = {type}}, .b = {.format = {type}}, .c = {.format = {type}}};
-    const Fault faults[] = {
-        {"finish(z, row, column, sum)", "finish(z, row, column, " + sum + ")"},
-        {"Packed[to] = vector_of(x);", "dvec2 v = vector_of(x); Packed[to] = " + uppers("v") + ";"}};
+    const Fault faults[] = {{"finish(z, row, column, sum)", "finish(z, row, column, " + sum + ")"},
+                            {"Packed[to] = vector_of(x);", "dvec2 v = vector_of(x); Packed[to] = " + uppers("v") + ";"}};
     const char* const kernels[] = {"naive", "register:tile_m=4,tile_n=4,step_k=2,panels=1"};
     const char* const families[] = {"naive", "pack"};
     for (std::size_t i = 0; i < std::size(faults); ++i) {
@@ -362,8 +358,7 @@ TEST_CASE("refused: what packs or adds up, and a kernel's parts of k alone") {
     }
   }
   // As on a GPU, where few elements are summed in parts.
-  const Problem few{
-      .m = 64, .n = 64, .k = 20000, .a = {.format = {Type::f64}}, .b = {.format = {Type::f64}}, .c = {.format = {Type::f64}}};
+  const Problem few = of_type({.m = 64, .n = 64, .k = 20000}, Type::f64, Type::f64);
   for (const bool reduces : {true, false}) {
     EngineOptions options = test::engine_options();
     options.program_cache = "";

@@ -196,28 +196,6 @@ std::vector<std::pair<std::string, unsigned>> other_kinds() {
   return result;
 }
 
-/// Makes the call, and checks that OpenGL's state is as before and that its error is the one that was pending. Returns what was
-/// thrown.
-template <class Call>
-std::string said_by(const Call& call, GLenum pending = GL_NO_ERROR) {
-  const gl::Api& gl = gl_functions();
-  const test::Snapshot before = test::take_snapshot();
-  if (pending != GL_NO_ERROR) test::make_error(pending);
-  std::string said;
-  try {
-    call();
-  } catch (const std::invalid_argument& error) {
-    said = error.what();
-  } catch (const Unsupported& error) {
-    said = error.what();
-  }
-  CHECK(gl.GetError() == pending);
-  CHECK(gl.GetError() == GL_NO_ERROR);
-  const std::string changed = test::difference(before, test::take_snapshot());
-  CHECK_MESSAGE(changed.empty(), changed);
-  return said;
-}
-
 TensorView images_of(const DeviceMatrix& matrix, int size, int count) {
   return {.buffer = matrix.view().buffer, .batch = count, .size = {size, size}, .channels = 1};
 }
@@ -240,10 +218,10 @@ void check_levels(const Storage& storage, bool is_array, const Parameters& param
     for (std::int64_t i = 0; i < count; ++i) other(i, 0) = static_cast<float>(-1000 * level - i - 1);
     DeviceMatrix matrix(engine, other);
     const TensorView tensor = images_of(matrix, texture.size_of(level), is_array ? depth : 1);
-    const std::string read = said_by([&] { engine.read_texture(view, tensor); });
+    const std::string read = test::refusal_of([&] { engine.read_texture(view, tensor); });
     const Matrix<float> got = matrix.download();
     matrix.upload(other);
-    const std::string written = said_by([&] { engine.write_texture(tensor, view); });
+    const std::string written = test::refusal_of([&] { engine.write_texture(tensor, view); });
     CHECK(texture.parameters() == before);
     if (!texture.has(level) || !is_taken) {
       const char* const why = texture.has(level) ? "is not immutable (glTexStorage)" : "has no level";
@@ -283,9 +261,9 @@ TEST_CASE("textures: what is no level, no layer, no 2D texture or no known forma
   const TensorView tensor = images_of(matrix, edge, 1);
   const auto refused = [&](const TextureView& view, const char* why) {
     for (const GLenum pending : test::Enums{GL_NO_ERROR, GL_INVALID_OPERATION, GL_INVALID_VALUE}) {
-      const std::string read = said_by([&] { engine.read_texture(view, tensor); }, pending);
+      const std::string read = test::refusal_of([&] { engine.read_texture(view, tensor); }, pending);
       CHECK_MESSAGE(contains(read, why), read);
-      const std::string written = said_by([&] { engine.write_texture(tensor, view); }, pending);
+      const std::string written = test::refusal_of([&] { engine.write_texture(tensor, view); }, pending);
       CHECK_MESSAGE(contains(written, why), written);
     }
   };

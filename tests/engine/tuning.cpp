@@ -13,7 +13,6 @@
 
 #include "kernels/kernels.hpp"
 #include "support/environment.hpp"
-#include "support/mutated.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace glgemm;
@@ -85,12 +84,6 @@ std::vector<std::string> notes_of(const std::string& json) {
   std::vector<std::string> notes;
   TuningTable::parse(json, notes);
   return notes;
-}
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, from.size(), to);
 }
 
 /// Checks what the library promises of every entry that it reads.
@@ -438,30 +431,4 @@ TEST_CASE("tuning: the built-in table is valid") {
   CHECK(notes == std::vector<std::string>{});
   CHECK(again.to_json() == TuningTable::built_in().to_json());
   for (const TuningEntry& e : again.entries()) check_valid(e);
-}
-
-TEST_CASE("tuning: whatever becomes of a file, what is read is valid") {
-  const std::string whole =
-      json_of({entry(product(512, 256, 128)), entry(product(4, 4, 4, Op::transpose, Op::transpose, 100, Type::i8), "small"),
-               entry(product(1, 1000, 1000, Op::none, Op::none, 1, Type::c128), "naive:workgroup_x=32,workgroup_y=1"),
-               entry(product(77, 88, 99, Op::none, Op::transpose, 3, Type::bf16), "register")});
-  const std::string pieces[] = {"-1",     "0",    "1e999",    "99999999999999999999", "2147483647", "\"\"", "null", "[]",
-                                "{",      "}",    "\\u0000",  "\"kernel\":",          "tile=",      ",",    ":",    "\xff\xfe",
-                                "1e-400", "true", "[[[[[[[[", "\"c_type\":\"f16\""};
-  test::Random random(12345);
-  std::int64_t entries = 0, notes_seen = 0;
-  const std::int64_t rounds = test::for_mutation_seconds([&] {
-    const std::string text = test::mutated(whole, 1 + random.below(4), pieces, "0123456789-+.eE\"\\{}[]:, ", random);
-    std::vector<std::string> notes;
-    const TuningTable table = TuningTable::parse(text, notes);
-    for (const TuningEntry& e : table.entries()) check_valid(e);
-    const std::vector<TunedChoice> choices = table.choices_for(device());
-    for (const TunedChoice* choice : nearby(choices, product(512, 256, 128)))
-      CHECK((choice->problem.m >= 256 && choice->problem.m <= 1024));
-    notes_seen += std::ssize(notes);
-    entries += std::ssize(table.entries());
-    CHECK(read_back(table).entries().size() == table.entries().size());
-  });
-  MESSAGE(rounds << " tables, of which " << entries << " entries were valid; " << notes_seen << " notes");
-  CHECK((rounds == 0 || (entries > 0 && notes_seen > 0)));
 }

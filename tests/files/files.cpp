@@ -1,8 +1,6 @@
 // The tools' files: input with its errors, output that is there whole or not at all, or that is gone on with.
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
-#include <string>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,4 @@
 // Journals of long products: what was noted is read back, however the writing ended.
-#include <cstdint>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 

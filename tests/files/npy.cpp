@@ -19,18 +19,14 @@
 #include <glgemm/streaming.hpp>
 
 #include "files/matrix_files.hpp"
+#include "support/model_writer.hpp"
 
 using namespace glgemm;
 using namespace glgemm::tools;
+using glgemm::test::little_endian;
 using namespace std::string_literals;
 
 namespace {
-
-std::string little_endian(std::uint64_t value, int bytes) {
-  std::string text;
-  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i) & 0xff);
-  return text;
-}
 
 /// A file of the given version with this dictionary and these data.
 std::string npy(const std::string& dictionary, const std::string& data, int version = 1) {

@@ -2,9 +2,6 @@
 // stay.
 #include "files/formats.hpp"
 
-#include <filesystem>
-#include <fstream>
-
 #include "fuzz/target.hpp"
 #include "support/temporary_folder.hpp"
 

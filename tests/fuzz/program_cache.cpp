@@ -19,6 +19,9 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::optional<StoredProgram> program = cache.load(key);
   fuzz::require(cache.on(), "a cache that a file turned off");
   if (!program) return 0;
+  const std::string found = contents;
+  test::sign(contents);
+  fuzz::require(contents == found, "a program from a file with another checksum");
   fuzz::require(!program->binary.empty(), "a program without a binary");
   fuzz::require(test::program_header_size + program->binary.size() + sizeof(Hash128) + key.size() == contents.size(),
                 "a program from a file of another size");

@@ -20,7 +20,10 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     fuzz::require(choice.split_k >= 0 && choice.split_k <= choice.problem.k, "an entry with a wrong split");
     fuzz::require(choice.gflops >= 0 && choice.gflops < HUGE_VAL, "an entry with wrong GFLOP/s");
     fuzz::require(!entry.device.empty() && !entry.driver.empty() && entry.date.size() == 10, "an entry without its device");
-    for (const TunedChoice& found : table.choices_for({"", entry.device, entry.driver, true})) {
+    const std::vector<TunedChoice> choices = table.choices_for({"", entry.device, entry.driver, true});
+    for (const TunedChoice* const near : nearby(choices, choice.problem))
+      fuzz::require(near->problem.k / 2 <= choice.problem.k && choice.problem.k / 2 <= near->problem.k, "a far one is nearby");
+    for (const TunedChoice& found : choices) {
       try {
         make_plan(found.problem, Limits{.image_buffer_bytes = 1 << 27},
                   {.experimental = ExperimentalPlanOptions{.tuning = {found}}});

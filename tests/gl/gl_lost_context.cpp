@@ -8,7 +8,6 @@
 #include <chrono>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "support/convolutions.hpp"
 #include "support/functions.hpp"

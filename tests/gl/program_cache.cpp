@@ -7,21 +7,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <random>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include <doctest/doctest.h>
 
 #include "base/hash.hpp"
 #include "gl/program_cache.hpp"
 #include "support/environment.hpp"
-#include "support/mutated.hpp"
 #include "support/program_file.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -299,39 +293,4 @@ TEST_CASE("program cache: who reads while another writes finds the one program o
   CAPTURE(said);
   CHECK(writer.on());
   CHECK(reader.on());
-}
-
-TEST_CASE("program cache: files changed at random are absent or unchanged") {
-  const TemporaryFolder folder;
-  ProgramCache cache(folder.file(""));
-  const std::vector<std::string> keys{"a key", std::string(300, 'k'), "third"};
-  std::vector<std::string> files;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    cache.store(keys[i], made(keys[i], static_cast<unsigned char>(i), 50 + 400 * i));
-    files.push_back(TemporaryFolder::contents(cache.file(keys[i]).string()));
-  }
-  const unsigned seed = std::random_device()();
-  CAPTURE(seed);
-  test::Random random(seed);
-  std::int64_t loaded = 0;
-  const std::int64_t rounds = test::for_mutation_seconds([&] {
-    const auto which = static_cast<std::size_t>(random.below(std::ssize(keys)));
-    std::string changed = test::mutated(files[which], random.below(4), files, {}, random);
-    // One in four gets the right hash, as an attacker could make it. load() then may give a program, of no more bytes than the
-    // file has.
-    const bool hashed = random.below(4) == 0;
-    if (hashed) test::sign(changed);
-    fs::remove(cache.file(keys[which]));  // some file systems wait for the disk when a file is replaced
-    write_file(cache.file(keys[which]), changed);
-    const auto program = cache.load(keys[which]);
-    loaded += program.has_value();
-    if (!hashed) REQUIRE(program.has_value() == (changed == files[which]));
-    if (!program) return;
-    if (!hashed) REQUIRE(*program == made(keys[which], static_cast<unsigned char>(which), 50 + 400 * which));
-    REQUIRE(program->binary.size() <= changed.size());
-  });
-  MESSAGE(rounds << " changed files, " << loaded << " of them loaded");
-  CHECK(loaded > 0);
-  CHECK(loaded < rounds);
-  CHECK(cache.on());
 }

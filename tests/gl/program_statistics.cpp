@@ -1,8 +1,6 @@
 // Drivers' messages about programs become one record. The messages are Mesa 26.2's, unless a test names another driver.
 #include <doctest/doctest.h>
 
-#include <cstring>
-#include <string>
 #include <vector>
 
 #include "gl/program_statistics.hpp"

@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <set>
-#include <string>
 #include <utility>
 
 #include "drawing/drawing.hpp"
@@ -16,8 +15,7 @@ namespace {
 Plan plan_with(const char* kernel, std::int64_t m, std::int64_t n, std::int64_t k, Type type = Type::f32) {
   Limits limits;
   limits.image_buffer_bytes = 1 << 27;
-  return make_plan({.m = m, .n = n, .k = k, .a = {.format = {type}}, .b = {.format = {type}}, .c = {.format = {type}}}, limits,
-                   {.kernel = parse_kernel(kernel)});
+  return make_plan(of_type({.m = m, .n = n, .k = k}, type, type), limits, {.kernel = parse_kernel(kernel)});
 }
 
 }  // namespace

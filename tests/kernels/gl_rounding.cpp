@@ -143,9 +143,7 @@ TEST_CASE_TEMPLATE("subnormal numbers are kept by every kernel where the device 
   const std::int64_t count = std::ssize(values);
   const Matrix<T> b(1, count, values), a = transpose(b);
   for (const Kernel& kernel : test::quick_kernels(engine.limits())) {
-    const Problem problem{
-        .m = count, .n = count, .k = 1, .a = {.format = {type}}, .b = {.format = {type}}, .c = {.format = {type}}};
-    if (!why_not(problem, kernel, engine.limits()).empty()) continue;
+    if (!why_not(of_type({.m = count, .n = count, .k = 1}, type, type), kernel, engine.limits()).empty()) continue;
     CAPTURE(to_string(kernel));
     const Matrix<T> c = engine.multiply(a, b, PlanOptions{.kernel = kernel});
     for (std::int64_t i = 0; i < count; ++i)

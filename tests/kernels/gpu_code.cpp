@@ -197,8 +197,7 @@ TEST_CASE("the planner's blocked kernels: no register goes to memory, and the lo
   for (const std::string family : {"polaris10", "navi21"}) {
     const Gpu gpu(family);
     for (const Type type : {Type::f32, Type::f64}) {
-      const Problem problem{
-          .m = 4096, .n = 4096, .k = 4096, .a = {.format = {type}}, .b = {.format = {type}}, .c = {.format = {type}}};
+      const Problem problem = of_type({.m = 4096, .n = 4096, .k = 4096}, type, type);
       for (const Kernel& kernel : kernels::candidates(problem, a_gpu)) {
         if (name(kernel) != "blocked" || !why_not(problem, kernel, a_gpu).empty()) continue;
         const std::int64_t tile_m = parameter(kernel, "tile_m"), tile_n = parameter(kernel, "tile_n"),

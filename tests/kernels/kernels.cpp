@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <glgemm/inspect.hpp>
 #include <map>
 #include <regex>
 #include <set>
@@ -10,7 +9,6 @@
 
 #include <fmt/core.h>
 
-#include "kernels/family.hpp"
 #include "kernels/kernels.hpp"
 #include "kernels/shaders.hpp"
 #include "support/samples.hpp"

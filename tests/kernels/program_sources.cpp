@@ -4,7 +4,6 @@
 //
 //   glgemm_program_sources FOLDER    prints a line "FILE NAME" for each program
 #include <algorithm>
-#include <cstdio>
 #include <exception>
 #include <fstream>
 #include <iostream>

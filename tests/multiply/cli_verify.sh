@@ -3,16 +3,6 @@
 # Usage: cli_verify.sh GLGEMM   (GLGEMM is the built tool; the products that it computes itself need a device with OpenGL 4.3)
 . "$(dirname "$0")/../support/cli.sh"
 
-# verdict NAME STATUS EXPECTED-PART ARGUMENTS...: the status, and the part in what is printed.
-verdict() {
-  local name=$1 want=$2 part=$3 status
-  shift 3
-  "$glgemm" verify "$@" >stdout 2>stderr </dev/null
-  status=$?
-  [ $status -eq "$want" ] || fail "$name: status $status instead of $want: $(cat stdout stderr)"
-  grep -qF -- "$part" stdout || fail "$name: '$part' is not in: $(cat stdout stderr)"
-  grep -v 'note: ' stderr >messages && fail "$name: a message: $(cat messages)"
-}
 tool=("$glgemm" verify)
 csv() {
   printf "$2" >"$1.csv"

@@ -1,13 +1,10 @@
 // The check of a product by a sample: right ones pass, whatever the form of the factors, and wrong ones are told.
 #include <cmath>
 #include <complex>
-#include <cstdint>
 #include <string>
 
 #include <doctest/doctest.h>
 #include <glgemm/engine.hpp>
-#include <glgemm/streaming.hpp>
-#include <glgemm/verify.hpp>
 
 #include "multiply/sample_check.hpp"
 

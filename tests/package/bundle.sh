@@ -34,16 +34,8 @@ grep -qF 'checks: ok: bin/glgemm_tests: 3 test cases passed; bin/glgemm_gl_tests
   fail "the checks: $(cat stdout)"
 [ -s results/report.json ] || fail 'there is no report'
 
-cd "$work" || exit 1
-# bad NAME EXPECTED ARGUMENTS...
-bad() {
-  local name=$1 sentence=$2 status
-  shift 2
-  "$bundle" "$@" >stdout 2>stderr </dev/null
-  status=$?
-  [ $status -eq 2 ] || fail "$name: status $status instead of 2: $(cat stderr)"
-  [ "$(cat stdout stderr)" = "tools/bundle: $sentence" ] || fail "$name: $(cat stdout stderr)"
-}
+mkdir "$work/bad" && cd "$work/bad" || exit 1
+tool=("$bundle") says='tools/bundle: ' exact=-x
 bad 'unknown option' "'--fast' is not an option (--help explains)" --fast
 bad 'an architecture without one' '--arch needs an architecture' --arch
 bad 'another architecture' "--arch: 'riscv64' is not arm64" --arch riscv64
@@ -55,6 +47,6 @@ bad 'another kind of file' "--output: 'a.zip' ends neither with .tar.gz nor with
 bad 'a folder that is not there' "--output: there is no folder 'missing'" --build "$build" --output missing/a.tar
 mkdir folder.tar
 bad 'a folder' "--output: 'folder.tar' is a folder" --build "$build" --output folder.tar
-bad 'an empty build' "there is no 'bin/glgemm' in 'elsewhere'" --build elsewhere
+bad 'an empty build' "there is no 'bin/glgemm' in '$work/elsewhere'" --build "$work/elsewhere"
 
 finish

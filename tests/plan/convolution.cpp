@@ -1,16 +1,13 @@
 // Plans of convolutions: their pieces write each element of the output once, read inside the images or their copy, and keep to
 // the workspace and to the limits.
 #include <doctest/doctest.h>
-#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <glgemm/error.hpp>
-#include <glgemm/inspect.hpp>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/rounding.hpp"

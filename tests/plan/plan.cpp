@@ -196,12 +196,7 @@ TEST_CASE("enormous products have small plans") {
 }
 
 TEST_CASE("matrices past 2^31 elements, in bands: every element of C once, windows that fit, offsets that need 64 bits") {
-  Problem problem{.m = (std::int64_t{1} << 22) + 5,
-                  .n = 3,
-                  .k = 1 << 12,
-                  .a = {.format = {Type::i8}},
-                  .b = {.format = {Type::i8}},
-                  .c = {.format = {Type::i32}}};
+  Problem problem = of_type(make_problem((std::int64_t{1} << 22) + 5, 3, 1 << 12), Type::i8, Type::i32);
   const Limits limits{.storage_block_bytes = 128 << 20};
   for (const std::int64_t band : {std::int64_t{0}, std::int64_t{1} << 21, std::int64_t{1} << 19, std::int64_t{1000003}}) {
     problem.a.band = band;
@@ -401,28 +396,16 @@ TEST_CASE("windows of a quantised operand begin with its blocks, and no program 
 }
 
 TEST_CASE("problems that no device can run are refused with the reason") {
-  CHECK(
-      refusal(
-          {.m = 1, .n = 1, .k = 1, .a = {.format = {Type::f16}}, .b = {.format = {Type::f16}}, .c = {.format = {Type::bf16}}}) ==
-      "gemm: A and B are f16 and C is bf16; it must be f32 or f16");
-  CHECK(
-      refusal({.m = 1, .n = 1, .k = 1, .a = {.format = {Type::i8}}, .b = {.format = {Type::i8}}, .c = {.format = {Type::i8}}}) ==
-      "gemm: A and B are i8 and C is i8; it must be i32");
-  CHECK(refusal({.m = 1, .n = 1, .k = 1, .a = {.format = {Type::f64}}, .b = {.format = {Type::f64}}}) ==
-        "gemm: A and B are f64 and C is f32; it must be f64");
+  const Problem one = make_problem(1, 1, 1);
+  CHECK(refusal(of_type(one, Type::f16, Type::bf16)) == "gemm: A and B are f16 and C is bf16; it must be f32 or f16");
+  CHECK(refusal(of_type(one, Type::i8, Type::i8)) == "gemm: A and B are i8 and C is i8; it must be i32");
+  CHECK(refusal(of_type(one, Type::f64, Type::f32)) == "gemm: A and B are f64 and C is f32; it must be f64");
   CHECK(refusal({.m = 1, .n = 1, .k = 1, .batch = -1}) == "gemm: a batch of -1 items");
   CHECK(refusal({.m = 1, .n = 1, .k = 1, .batch = 3}) == "gemm: all 3 items would write the same C: its stride is 0");
-  CHECK(refusal({.m = 1,
-                 .n = 1,
-                 .k = 1,
-                 .a = {.format = {Type::i32}},
-                 .b = {.format = {Type::i32}},
-                 .c = {.format = {Type::i32}},
-                 .activation = ActivationKind::relu}) ==
+  CHECK(refusal(of_type({.m = 1, .n = 1, .k = 1, .activation = ActivationKind::relu}, Type::i32, Type::i32)) ==
         "Unsupported: gemm: activations are for real floating-point types, and this is i32");
-  CHECK(refusal(
-            {.m = 1, .n = 1, .k = 1, .a = {.format = {Type::c128}}, .b = {.format = {Type::c128}}, .c = {.format = {Type::c128}}},
-            Limits{.f64 = false}) == "Unsupported: gemm: this driver has no doubles, and the product is c128");
+  CHECK(refusal(of_type(one, Type::c128, Type::c128), Limits{.f64 = false}) ==
+        "Unsupported: gemm: this driver has no doubles, and the product is c128");
 }
 
 TEST_CASE("limits that no device can have are refused by name, each of them") {
@@ -519,8 +502,7 @@ TEST_CASE("the cost model chooses by shape, device and what compiling costs; the
 
 TEST_CASE("the cost model knows the class of a device: its registers, and what its memory and doubles cost") {
   const auto seconds = [](const char* kernel, const Limits& limits, Type type = Type::f32) {
-    const Problem problem{
-        .m = 4096, .n = 4096, .k = 4096, .a = {.format = {type}}, .b = {.format = {type}}, .c = {.format = {type}}};
+    const Problem problem = of_type(make_problem(4096, 4096, 4096), type, type);
     Explanation why;
     make_plan(problem, limits, {.kernel = parse_kernel(kernel), .split_k = 1}, &why);
     return why.expected_seconds;
@@ -548,9 +530,7 @@ TEST_CASE("each class of devices has a plan for every type and for awkward shape
     for (const Type type : all_types)
       for (const auto& [m, n, k] :
            {std::array{4096, 4096, 4096}, std::array{4096, 1, 4096}, std::array{7, 5, 3}, std::array{16, 4096, 100000}}) {
-        CHECK_NOTHROW(make_plan(
-            {.m = m, .n = n, .k = k, .a = {.format = {type}}, .b = {.format = {type}}, .c = {.format = {accumulator(type)}}},
-            limits));
+        CHECK_NOTHROW(make_plan(of_type(make_problem(m, n, k), type, accumulator(type)), limits));
       }
   }
 }
@@ -633,8 +613,7 @@ TEST_CASE("where the driver emulates doubles, an invocation has one sum of them"
     for (const Type type : {Type::f64, Type::c128, Type::f32})
       for (const auto& [m, n, k, batch] : {std::array{4096, 4096, 4096, 1}, std::array{4096, 4, 4096, 1},
                                            std::array{4096, 4096, 4, 1}, std::array{16, 16, 16, 1000}}) {
-        Problem problem{
-            .m = m, .n = n, .k = k, .a = {.format = {type}}, .b = {.format = {type}}, .c = {.format = {type}}, .batch = batch};
+        Problem problem = of_type({.m = m, .n = n, .k = k, .batch = batch}, type, type);
         problem.a.batch_stride = m * k;
         problem.b.batch_stride = k * n;
         problem.c.batch_stride = m * n;
@@ -701,9 +680,7 @@ TEST_CASE("register shares reads of A in a subgroup where a CPU driver does so f
                         .subgroup_size = subgroup,
                         .cpu = true,
                         .concurrent_groups = 2};
-    const Problem problem{
-        .m = 1024, .n = 1024, .k = 1024, .a = {.format = {type}}, .b = {.format = {type}}, .c = {.format = {type}}};
-    const Kernel kernel = make_plan(problem, limits).kernel;
+    const Kernel kernel = make_plan(of_type(make_problem(1024, 1024, 1024), type, type), limits).kernel;
     REQUIRE(name(kernel) == "register");
     return parameter(kernel, "broadcast");
   };

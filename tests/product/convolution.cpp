@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <string>
 
 #include "product/convolution.hpp"
 #include "support/temporary_folder.hpp"

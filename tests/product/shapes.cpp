@@ -3,14 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <complex>
-#include <cstdint>
 #include <limits>
 #include <sstream>
 #include <stdexcept>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "bench/bench.hpp"
 #include "files/files.hpp"

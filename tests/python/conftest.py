@@ -1,8 +1,11 @@
 """What the tests of the Python module share."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
+import threading
 
 os.environ.setdefault("GLGEMM_PROGRAM_CACHE", "")
 os.environ.setdefault("GLGEMM_TUNING", "")
@@ -34,10 +37,24 @@ def engine():
     return glgemm.default_engine()
 
 
+PRELUDE = """
+import numpy as np, glgemm, os, signal, sys, threading, time
+def errors_of(part, *calls):
+    found = []
+    for call in calls:
+        try:
+            call()
+            found.append("no error")
+        except glgemm.Error as error:
+            found.append(part in str(error))
+    return found
+"""
+
+
 def run_python(code, *before, **environment):
     """The status of a new interpreter, which the command `before` starts, and what it printed."""
     done = subprocess.run(
-        [*before, sys.executable, "-c", "import numpy as np, glgemm, os, signal, sys, threading, time\n" + code],
+        [*before, sys.executable, "-c", PRELUDE + code],
         capture_output=True,
         text=True,
         timeout=120,
@@ -51,6 +68,25 @@ def check_errors(*cases):
     for call, error, words in cases:
         with pytest.raises(error, match=words):
             call()
+
+
+@contextlib.contextmanager
+def interrupted(seconds=0.2):
+    """What is within ends by a KeyboardInterrupt after so long."""
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        yield
+    timer.join()
+
+
+def on_threads(work, count=1):
+    """Calls work(number) on so many threads at once."""
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def integers(shape, dtype=np.float32, seed=0):

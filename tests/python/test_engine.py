@@ -4,7 +4,6 @@ import gc
 import multiprocessing
 import os
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -13,7 +12,7 @@ import weakref
 
 import numpy as np
 import pytest
-from conftest import check_errors, run_python
+from conftest import check_errors, interrupted, on_threads, run_python
 
 import glgemm
 
@@ -33,11 +32,7 @@ def test_threads_share_an_engine(engine):
         except BaseException as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    on_threads(work, 8)
     assert not failures
 
 
@@ -84,11 +79,8 @@ def test_interrupt_ends_a_long_product():
         lambda: glgemm.stream(a, a, progress=False).result(),
         lambda: glgemm.stream(a, a, progress=lambda share: None).result(),
     ):
-        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
+        with interrupted():
             product()
-        timer.join()
         assert np.array_equal(glgemm.matmul(A, A.T), A @ A.T)  # the engine goes on
 
 
@@ -101,14 +93,9 @@ future.result()
 accelerators = glgemm.Accelerators()
 child = os.fork()
 if child == 0:
-    for use in (lambda: glgemm.matmul(a, a), lambda: d @ d, lambda: d.numpy(), lambda: glgemm.Engine(), lambda: accelerators.info(),
-                lambda: glgemm.Accelerators(), lambda: glgemm.stream(a, a).result()):
-        try:
-            use()
-            print("no error")
-        except glgemm.Error as error:
-            print("fork" in str(error))
-    del d, use
+    print(*errors_of("fork", lambda: glgemm.matmul(a, a), lambda: d @ d, lambda: d.numpy(), lambda: glgemm.Engine(), lambda: accelerators.info(),
+                lambda: glgemm.Accelerators(), lambda: glgemm.stream(a, a).result()))
+    del d
     glgemm.default_engine().close()
     sys.exit(7)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
@@ -173,12 +160,8 @@ a, small = np.ones((600, 600), np.float32), np.ones((2, 2), np.float32)
 engine, failures = None, []
 def use(*given):
     if not isinstance(engine, glgemm.Engine) or failures: return
-    for call in (lambda: engine.matmul(small, small), lambda: engine.asarray(small), d.numpy, lambda: d @ d, engine.finish, engine.close):
-        try:
-            call()
-            failures.append("no error")
-        except glgemm.Error as error:
-            failures.append("the engine is at work" in str(error))
+    failures.extend(errors_of("the engine is at work", lambda: engine.matmul(small, small), lambda: engine.asarray(small), d.numpy,
+                              lambda: d @ d, engine.finish, engine.close))
 with glgemm.Engine(log=use, program_cache="") as engine:
     d = engine.asarray(small)
     assert (engine.stream(a, a, progress=use).result() == 600).all()

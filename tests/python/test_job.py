@@ -2,14 +2,12 @@
 
 import concurrent.futures
 import gc
-import os
-import signal
 import threading
 import weakref
 
 import numpy as np
 import pytest
-from conftest import check_errors, integers, run_python
+from conftest import check_errors, integers, interrupted, run_python
 from hypothesis import given
 from hypothesis import strategies as st
 from test_matmul import elements
@@ -197,11 +195,8 @@ def test_an_interrupt_leaves_the_job(engine):
     a = np.ones((3000, 3000), np.float32)
     glgemm.matmul(a[:200], a)
     job = engine.start(1, a, a)
-    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted():
         job.result()
-    timer.join()
     assert not job.done() and 0 < job.progress < 1
     assert np.array_equal(engine.matmul(a[:2, :2], a[:2, :2]), [[2, 2], [2, 2]])
     job.cancel()
@@ -215,14 +210,9 @@ job, other = engine.start(1, a, a), engine.start(1, a, a)
 job.advance(1e-7)
 child = os.fork()
 if child == 0:
-    for use in (lambda: job.advance(1), lambda: job.result(), lambda: engine.start(1, a, a)):
-        try:
-            use()
-            print("no error")
-        except glgemm.Error as error:
-            print("fork" in str(error))
+    print(*errors_of("fork", lambda: job.advance(1), lambda: job.result(), lambda: engine.start(1, a, a)))
     job.cancel()
-    del job, use
+    del job
     sys.exit(7)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), job.result().numpy().sum())
 """
@@ -232,12 +222,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), job.result().numpy().s
 failures, job = [], None
 def use(line):
     if job is None: return
-    for call in (lambda: job.advance(1), job.result, lambda: engine.start(1, a, a)):
-        try:
-            call()
-            failures.append("no error")
-        except glgemm.Error as error:
-            failures.append("the engine is at work" in str(error))
+    failures.extend(errors_of("the engine is at work", lambda: job.advance(1), job.result, lambda: engine.start(1, a, a)))
 a = np.ones((20, 20), np.float32)
 engine = glgemm.Engine(log=use, program_cache="")
 job = engine.start(1, a, a)

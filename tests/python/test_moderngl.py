@@ -1,14 +1,12 @@
 """In moderngl's context: buffers multiplied in place, the state put back."""
 
 import gc
-import os
-import signal
 import threading
 import time
 
 import numpy as np
 import pytest
-from conftest import integers
+from conftest import check_errors, integers, interrupted, on_threads
 
 import glgemm
 
@@ -93,11 +91,8 @@ def test_what_fails_leaves_the_context_alone(context):
         for _ in range(3):
             with pytest.raises(ValueError, match="alpha"):
                 engine.gemm(1j, x, x)
-        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
+        with interrupted():
             large @ large
-        timer.join()
         engine.finish()
         for seed, buffer in enumerate(buffers):
             assert np.array_equal(np.frombuffer(buffer.read(), np.float32), integers((8, 8), seed=seed).ravel())
@@ -114,12 +109,9 @@ def test_an_interrupted_scope_leaves_the_context_alone(context):
         work = threading.Thread(target=engine.matmul, args=(a, a))
         work.start()
         time.sleep(0.2)
-        timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
         buffer.bind_to_storage_buffer(0)
-        with pytest.raises(KeyboardInterrupt):
-            with engine.scope():  # waits for the product
-                pass
+        with interrupted(0.1), engine.scope():  # which waits for the product
+            pass
         program.run(1)
         assert np.frombuffer(buffer.read(), np.float32)[0] == 1
         work.join()
@@ -167,25 +159,21 @@ def test_another_thread_is_refused(context):
         job = engine.start(1, d, d)
         errors = []
 
-        def use():
+        def use(_):
             for call in (lambda: d @ d, lambda: d.numpy(), engine.finish, engine.close, lambda: engine.asarray([1.0]), lambda: job.advance(1)):
                 try:
                     call()
                 except ValueError as error:
                     errors.append("of another thread" in str(error))
 
-        thread = threading.Thread(target=use)
-        thread.start()
-        thread.join()
+        on_threads(use)
         assert errors == [True] * 6
         with pytest.raises(ValueError, match="in the background"):
             engine.stream(np.ones((2, 2), np.float32), np.ones((2, 2), np.float32))
         # Arrays and jobs that another thread lets go of are freed here.
         kept = [d @ d, job]
         del job
-        thread = threading.Thread(target=kept.clear)
-        thread.start()
-        thread.join()
+        on_threads(lambda _: kept.clear())
         assert (d @ d).numpy().sum() == 8
 
 
@@ -222,15 +210,13 @@ def test_another_context_is_refused(context):
 def test_no_context():
     failure = []
 
-    def use():
+    def use(_):
         try:
             glgemm.Engine.current()
         except glgemm.Unsupported as error:
             failure.append(str(error))
 
-    thread = threading.Thread(target=use)  # a new thread has none
-    thread.start()
-    thread.join()
+    on_threads(use)  # a new thread has none
     assert "context" in failure[0]
 
 
@@ -238,23 +224,19 @@ def test_bad_buffers(context):
     with glgemm.Engine.current() as engine:
         buffer = context.buffer(reserve=64)
         d = engine.wrap(buffer, (4, 4))
-        for call, words in (
-            (lambda: engine.wrap(buffer, (5, 4)), "leaves its buffer of 64"),
-            (lambda: engine.wrap(9999, (4, 4)), "not the name of a buffer"),
-            (lambda: engine.wrap(buffer, (4, 4), offset=2), "multiple"),
-            (lambda: engine.wrap(buffer, (4, 4), offset=-4), "starts at byte -4"),
-            (lambda: engine.wrap(buffer, (4, 4), strides=(16, 3)), "multiple"),
-            (lambda: engine.wrap(buffer, (4, 4), strides=(4,)), "1 strides for 2"),
-            (lambda: engine.wrap(buffer, (-1, 4)), "negative"),
-            (lambda: engine.wrap(buffer, (4, 4), strides=(-16, 4)), "starts at byte -48"),
-            (lambda: glgemm.matmul(d, d, out=d), "share|overlap|in common|element"),
-        ):
-            with pytest.raises(ValueError, match=words):
-                call()
-        with pytest.raises(TypeError):
-            engine.wrap(buffer, (4, 4), np.int64)
-        with pytest.raises((TypeError, RuntimeError)):
-            engine.wrap("buffer", (4, 4))
+        check_errors(
+            (lambda: engine.wrap(buffer, (5, 4)), ValueError, "leaves its buffer of 64"),
+            (lambda: engine.wrap(9999, (4, 4)), ValueError, "not the name of a buffer"),
+            (lambda: engine.wrap(buffer, (4, 4), offset=2), ValueError, "multiple"),
+            (lambda: engine.wrap(buffer, (4, 4), offset=-4), ValueError, "starts at byte -4"),
+            (lambda: engine.wrap(buffer, (4, 4), strides=(16, 3)), ValueError, "multiple"),
+            (lambda: engine.wrap(buffer, (4, 4), strides=(4,)), ValueError, "1 strides for 2"),
+            (lambda: engine.wrap(buffer, (-1, 4)), ValueError, "negative"),
+            (lambda: engine.wrap(buffer, (4, 4), strides=(-16, 4)), ValueError, "starts at byte -48"),
+            (lambda: glgemm.matmul(d, d, out=d), ValueError, "share|overlap|in common|element"),
+            (lambda: engine.wrap(buffer, (4, 4), np.int64), TypeError, ""),
+            (lambda: engine.wrap("buffer", (4, 4)), (TypeError, RuntimeError), ""),
+        )
         buffer.release()
         with pytest.raises(ValueError, match="not the name of a buffer"):
             d.numpy()

@@ -221,13 +221,8 @@ for event in started:
 child = os.fork()
 if child == 0:
     signal.alarm(20)
-    for use in (lambda: futures[0].result(), lambda: futures[1].exception(), lambda: futures[0].cancel(), lambda: accelerators.info(),
-                lambda: accelerators.stream(a, a).result()):
-        try:
-            use()
-            print("no error")
-        except glgemm.Error as error:
-            print("fork" in str(error))
+    print(*errors_of("fork", lambda: futures[0].result(), lambda: futures[1].exception(), lambda: futures[0].cancel(), lambda: accelerators.info(),
+                lambda: accelerators.stream(a, a).result()))
     accelerators.close()
     sys.exit(7)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

@@ -144,16 +144,7 @@ END
   done
 fi
 
-# bad NAME STATUS EXPECTED-PART ARGUMENTS...
-bad() {
-  local name=$1 part=$2 status
-  shift 2
-  "$report" "$@" >stdout 2>stderr </dev/null
-  status=$?
-  [ $status -eq 2 ] || fail "$name: status $status instead of 2: $(cat stderr)"
-  grep -qF -- "$part" stderr || fail "$name: $(cat stderr)"
-  [ -s stdout ] && fail "$name: something on the standard output: $(cat stdout)"
-}
+tool=("$report") says='\(tools/report\|glgemm report\): '
 bad 'unknown option' '--fast' --build "$build" --fast
 bad 'no such build' "there is no 'bin/glgemm' in 'nowhere'" --build nowhere
 bad 'no build' '--build needs a folder' --build

@@ -2,18 +2,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <complex>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <glgemm/inspect.hpp>
-#include <glgemm/streaming.hpp>
 #include <glgemm/verify.hpp>
 #include <limits>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "stream/checksums.hpp"

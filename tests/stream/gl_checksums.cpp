@@ -1,5 +1,4 @@
 // Streamed products with checksums: what goes wrong on the way to the device and back is found, named and computed again.
-#include <algorithm>
 #include <glgemm/streaming.hpp>
 #include <type_traits>
 

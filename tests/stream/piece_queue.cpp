@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <glgemm/matrix.hpp>
-#include <optional>
 #include <random>
-#include <vector>
 
 #include "stream/piece_queue.hpp"
 

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <glgemm/inspect.hpp>
-#include <glgemm/streaming.hpp>
 #include <string>
 
 #include "stream/stream_plan.hpp"

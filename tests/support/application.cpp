@@ -1,7 +1,11 @@
 // Sets what take_snapshot() asks for.
 #include "support/application.hpp"
 
+#include <doctest/doctest.h>
+
 #include <array>
+#include <glgemm/error.hpp>
+#include <stdexcept>
 
 namespace glgemm::test {
 
@@ -202,6 +206,25 @@ std::vector<std::int64_t> count_objects() {
     for (GLuint name = 1; name < 4000; ++name) count += is(name) ? 1 : 0;
   }
   return counts;
+}
+
+std::string refusal_of(const std::function<void()>& call, GLenum pending) {
+  const gl::Api& api = gl_functions();
+  const Snapshot before = take_snapshot();
+  if (pending != GL_NO_ERROR) make_error(pending);
+  std::string said;
+  try {
+    call();
+  } catch (const std::invalid_argument& error) {
+    said = error.what();
+  } catch (const Unsupported& error) {
+    said = error.what();
+  }
+  CHECK(api.GetError() == pending);
+  CHECK(api.GetError() == GL_NO_ERROR);
+  const std::string changed = difference(before, take_snapshot());
+  CHECK_MESSAGE(changed.empty(), changed);
+  return said;
 }
 
 }  // namespace glgemm::test

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -46,5 +47,9 @@ Snapshot take_snapshot();
 
 /// What differs, one line each; empty if nothing does.
 std::string difference(const Snapshot& before, const Snapshot& after);
+
+/// The message of the std::invalid_argument or Unsupported that the call throws; empty if it throws nothing. Checks that OpenGL's
+/// state is as before and that its error is the one that was pending.
+std::string refusal_of(const std::function<void()>& call, GLenum pending = GL_NO_ERROR);
 
 }  // namespace glgemm::test

@@ -56,7 +56,7 @@ elements() { od -An -v -t"$2" -w65536 -j$((10 + $(od -An -tu2 -j8 -N2 "$1"))) "$
 
 # bad NAME EXPECTED-PART ARGUMENTS...: "${tool[@]}" with these arguments ends with status 2, and with one line on stderr, which begins with
 # the tool's name and has that part, besides notes. Nothing is on stdout, and no file was made or changed but for
-# compiled programs. exact=-x: the part is all of the line.
+# compiled programs. exact=-x: the part is all of the line; says: what begins it, in place of the tool's name.
 tool=("$glgemm")
 bad() {
   local name=$1 part=$2 before after status begins=${tool[*]}
@@ -66,10 +66,22 @@ bad() {
   status=$?
   after=$(find . -type f ! -name std\* ! -path './programs/*' -exec cksum {} + 2>/dev/null | sort)
   [ $status -eq 2 ] || fail "$name: status $status instead of 2: $(cat stdout stderr)"
-  [ "$(grep -vc ' note: ' stderr)" -eq 1 ] && grep "^${begins##*/}" stderr | grep -qF ${exact-} -- "$part" ||
+  [ "$(grep -vc ' note: ' stderr)" -eq 1 ] && grep "^${says:-${begins##*/}}" stderr | grep -qF ${exact-} -- "${exact:+${says-}}$part" ||
     fail "$name: not one line with '$part': $(cat stderr)"
   [ ! -s stdout ] || fail "$name: something on the standard output: $(cat stdout)"
   [ "$before" = "$after" ] || fail "$name: files have changed: $(diff <(echo "$before") <(echo "$after"))"
+}
+
+# verdict NAME STATUS EXPECTED-PART ARGUMENTS...: of `glgemm verify`, the status, and the part in what is printed.
+verdict() {
+  local name=$1 want=$2 part=$3 status
+  shift 3
+  "$glgemm" verify "$@" >stdout 2>stderr </dev/null
+  status=$?
+  [ $status -eq "$want" ] || fail "$name: status $status instead of $want: $(cat stdout stderr)"
+  grep -qF -- "$part" stdout || fail "$name: '$part' is not in: $(cat stdout stderr)"
+  grep -v 'note: ' stderr >messages && fail "$name: a message: $(cat messages)"
+  return 0
 }
 
 # Ends the script by its result.

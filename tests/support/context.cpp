@@ -9,7 +9,6 @@
 #include <iostream>
 #include <memory>
 #include <set>
-#include <string>
 #include <string_view>
 #include <utility>
 

@@ -17,7 +17,6 @@
 #include "support/context.hpp"
 #include "support/functions.hpp"
 #include "support/quantised.hpp"
-#include "support/random.hpp"
 
 namespace glgemm::test {
 namespace {

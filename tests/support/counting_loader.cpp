@@ -6,7 +6,6 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
-#include <limits>
 #include <mutex>
 #include <string_view>
 #include <utility>

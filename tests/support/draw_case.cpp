@@ -1,8 +1,6 @@
 // A case is drawn from its seed. What is drawn, and in which order, decides what a seed stands for: digests of results that were
 // made with other code can be compared as long as that stays.
 #include <algorithm>
-#include <array>
-#include <cmath>
 
 #include <glgemm/experimental.hpp>
 

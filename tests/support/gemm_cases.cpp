@@ -7,7 +7,6 @@
 
 #include <algorithm>
 
-#include "base/hash.hpp"
 #include "kernels/kernels.hpp"
 
 namespace glgemm::test {

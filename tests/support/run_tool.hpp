@@ -2,15 +2,9 @@
 #pragma once
 
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 
 #include "processes/child.hpp"
-#include "support/temporary_folder.hpp"
-
-#if !defined(_WIN32)
-#include <sys/wait.h>
-#endif
 
 struct ToolRun {
   int status = -1;  ///< -1 if it did not end by itself
@@ -18,12 +12,13 @@ struct ToolRun {
   std::string err;
 };
 
-#if defined(_WIN32)
-/// `arguments` as a shell reads them, as far as tests use one: words in single quotes.
+/// `arguments` as a shell reads them, as far as tests use one: words in single quotes. Where tests of another machine are
+/// emulated, the variable GLGEMM_TEST_EMULATOR has the command that runs a program.
 inline ToolRun run_tool(const std::string& arguments) {
-  glgemm::tools::Words words{glgemm::tools::program_beside("glgemm")};
+  const char* const emulator = std::getenv("GLGEMM_TEST_EMULATOR");
+  glgemm::tools::Words words;
   bool in_word = false, in_quotes = false;
-  for (const char c : arguments) {
+  for (const char c : (emulator ? emulator : "") + (" '" + glgemm::tools::program_beside("glgemm") + "' ") + arguments) {
     if (c == '\'') {
       in_quotes = !in_quotes;
     } else if (c == ' ' && !in_quotes) {
@@ -38,18 +33,3 @@ inline ToolRun run_tool(const std::string& arguments) {
   const glgemm::tools::ProgramResult ended = run_program(words, {}, 0, scratch);
   return {ended.status, ended.out, ended.err};
 }
-#else
-/// `arguments` as a shell reads them. Where tests of another machine are emulated, the variable GLGEMM_TEST_EMULATOR has the
-/// command that runs a program.
-inline ToolRun run_tool(const std::string& arguments) {
-  const TemporaryFolder folder;
-  const std::string out = folder.file("out");
-  const std::string err = folder.file("err");
-  const std::string tool = glgemm::tools::program_beside("glgemm");
-  const char* const emulator = std::getenv("GLGEMM_TEST_EMULATOR");
-  const int result = std::system(
-      (std::string(emulator ? emulator : "") + " '" + tool + "' " + arguments + " >'" + out + "' 2>'" + err + "' </dev/null")
-          .c_str());
-  return {WIFEXITED(result) ? WEXITSTATUS(result) : -1, TemporaryFolder::contents(out), TemporaryFolder::contents(err)};
-}
-#endif

@@ -6,7 +6,6 @@
 #include <glgemm/error.hpp>
 #include <glgemm/experimental.hpp>
 #include <glgemm/streaming.hpp>
-#include <optional>
 
 #include "kernels/kernels.hpp"
 #include "stream/stream_plan.hpp"

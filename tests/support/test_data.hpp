@@ -1,7 +1,6 @@
 // Files of tests/data.
 #pragma once
 
-#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <fstream>

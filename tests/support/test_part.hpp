@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 

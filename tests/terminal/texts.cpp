@@ -1,8 +1,6 @@
 // Texts for people: what comes from outside cannot control a terminal; amounts and times.
 #include "terminal/texts.hpp"
 
-#include <string>
-
 #include <doctest/doctest.h>
 
 using namespace glgemm::tools;

@@ -20,7 +20,7 @@
 
 #include "bench/roofline.hpp"
 #include "plan/cost_model.hpp"
-#include "support/mutated.hpp"
+#include "support/random.hpp"
 #include "support/test_data.hpp"
 #include "tune/search.hpp"
 #include "tune/worker.hpp"

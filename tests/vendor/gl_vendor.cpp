@@ -153,10 +153,13 @@ struct OwnBuffers {
   bool right() const { return of_c->read() == bytes_of(expected); }
 };
 
+struct Vendor {
+  const StandIns* const its = stand_ins();
+};
+
 }  // namespace
 
-TEST_CASE("vendor: an engine that does not ask for the library does not look for it") {
-  const StandIns* const its = stand_ins();
+TEST_CASE_FIXTURE(Vendor, "vendor: an engine that does not ask for the library does not look for it") {
   if (!its) return;
   Engine engine = test::own_engine(test::unchecked_options());
   CHECK(engine.limits().vendor == VendorLibrary::not_asked);
@@ -174,8 +177,8 @@ TEST_CASE("vendor: an engine that does not ask for the library does not look for
   CHECK(its->calls("") == 0);
 }
 
-TEST_CASE("vendor: products of every kind, as any kernel's") {
-  if (!stand_ins()) return;
+TEST_CASE_FIXTURE(Vendor, "vendor: products of every kind, as any kernel's") {
+  if (!its) return;
   Owner owner(allowing(true));
   Limits limits = owner.engine.limits();
   const std::pair<Type, Type> types[] = {{Type::f32, Type::f32},   {Type::f16, Type::f16},  {Type::f16, Type::f32},
@@ -209,8 +212,8 @@ TEST_CASE("vendor: products of every kind, as any kernel's") {
   CHECK(!logged("failed"));
 }
 
-TEST_CASE("vendor: TF32 where Precision::fast allows it, and nowhere else") {
-  if (!stand_ins()) return;
+TEST_CASE_FIXTURE(Vendor, "vendor: TF32 where Precision::fast allows it, and nowhere else") {
+  if (!its) return;
   Owner owner(allowing(true));
   const Matrix<float> a{{1 + 0x1p-20f}}, b{{2}};
   Report report;
@@ -232,8 +235,7 @@ TEST_CASE("vendor: TF32 where Precision::fast allows it, and nowhere else") {
   }
 }
 
-TEST_CASE("vendor: a buffer is registered once, and a span or a scope goes over once") {
-  const StandIns* const its = stand_ins();
+TEST_CASE_FIXTURE(Vendor, "vendor: a buffer is registered once, and a span or a scope goes over once") {
   if (!its) return;
   Owner owner;
   OwnBuffers own;
@@ -287,8 +289,7 @@ TEST_CASE("vendor: a buffer is registered once, and a span or a scope goes over 
   CHECK(resident().empty());
 }
 
-TEST_CASE("vendor: a buffer that was deleted and made anew is another one") {
-  const StandIns* const its = stand_ins();
+TEST_CASE_FIXTURE(Vendor, "vendor: a buffer that was deleted and made anew is another one") {
   if (!its) return;
   for (const bool marks : {true, false}) {
     CAPTURE(marks);
@@ -330,8 +331,7 @@ TEST_CASE("vendor: a buffer that was deleted and made anew is another one") {
   CHECK(its->registered() == 3);
 }
 
-TEST_CASE("vendor: a buffer that the application has made resident is not taken for marked") {
-  const StandIns* const its = stand_ins();
+TEST_CASE_FIXTURE(Vendor, "vendor: a buffer that the application has made resident is not taken for marked") {
   if (!its) return;
   Owner owner;
   OwnBuffers own;
@@ -344,8 +344,7 @@ TEST_CASE("vendor: a buffer that the application has made resident is not taken 
   resident().clear();
 }
 
-TEST_CASE("vendor: whatever fails, the product is right") {
-  const StandIns* const its = stand_ins();
+TEST_CASE_FIXTURE(Vendor, "vendor: whatever fails, the product is right") {
   if (!its) return;
   for (const char* const call : all_calls)
     for (const int skipped : {0, 1})
@@ -385,8 +384,7 @@ TEST_CASE("vendor: whatever fails, the product is right") {
   CHECK(logged("cublas failed: cublasGemmEx returned 14"));
 }
 
-TEST_CASE("vendor: a batch whose items are given one by one, and the third of which fails") {
-  const StandIns* const its = stand_ins();
+TEST_CASE_FIXTURE(Vendor, "vendor: a batch whose items are given one by one, and the third of which fails") {
   if (!its) return;
   Owner owner;
   DeviceMatrix a(owner.engine, random_integer_matrix(12, 3, 5, 1)), b(owner.engine, random_integer_matrix(3, 4, 5, 2));
@@ -415,8 +413,7 @@ TEST_CASE("vendor: a batch whose items are given one by one, and the third of wh
   }
 }
 
-TEST_CASE("vendor: after three failures in a row it is left alone") {
-  const StandIns* const its = stand_ins();
+TEST_CASE_FIXTURE(Vendor, "vendor: after three failures in a row it is left alone") {
   if (!its) return;
   Owner owner;
   test::DeviceProduct product(owner.engine, 20, 10, 30);
@@ -436,8 +433,7 @@ TEST_CASE("vendor: after three failures in a row it is left alone") {
   CHECK(its->calls("cublasGemmEx") == 0);
 }
 
-TEST_CASE("vendor: OpenGL gets no buffer back, and the stream fails as well: nobody says that C is right") {
-  const StandIns* const its = stand_ins();
+TEST_CASE_FIXTURE(Vendor, "vendor: OpenGL gets no buffer back, and the stream fails as well: nobody says that C is right") {
   if (!its) return;
   for (const float beta : {0.0f, 2.0f}) {
     Owner owner;
@@ -455,8 +451,7 @@ TEST_CASE("vendor: OpenGL gets no buffer back, and the stream fails as well: nob
   }
 }
 
-TEST_CASE("vendor: a type whose small product is wrong or fails is struck off") {
-  const StandIns* const its = stand_ins();
+TEST_CASE_FIXTURE(Vendor, "vendor: a type whose small product is wrong or fails is struck off") {
   if (!its) return;
   Owner owner(allowing(true));
   test::DeviceProduct product(owner.engine, 64, 64, 64);
@@ -471,8 +466,7 @@ TEST_CASE("vendor: a type whose small product is wrong or fails is struck off") 
   CHECK_NOTHROW(owner.engine.gemm({.a = a.view(), .b = a.view(), .c = c.view()}, by_cublas()));
 }
 
-TEST_CASE("vendor: what an engine says that comes no further") {
-  const StandIns* const its = stand_ins();
+TEST_CASE_FIXTURE(Vendor, "vendor: what an engine says that comes no further") {
   if (!its) return;
   const auto found = [&](const char* call, int status) {
     its->reset();
@@ -518,8 +512,7 @@ TEST_CASE("vendor: what an engine says that comes no further") {
   its->reset();
 }
 
-TEST_CASE("vendor: the application's own context of CUDA's is as before, and so is OpenGL's state") {
-  const StandIns* const its = stand_ins();
+TEST_CASE_FIXTURE(Vendor, "vendor: the application's own context of CUDA's is as before, and so is OpenGL's state") {
   if (!its) return;
   int of_application = 0;
   its->push(&of_application);
@@ -554,8 +547,7 @@ TEST_CASE("vendor: the application's own context of CUDA's is as before, and so 
   CHECK(its->held() == 0);
 }
 
-TEST_CASE("vendor: jobs, convolutions and streams are cut, and go by shaders") {
-  const StandIns* const its = stand_ins();
+TEST_CASE_FIXTURE(Vendor, "vendor: jobs, convolutions and streams are cut, and go by shaders") {
   if (!its) return;
   Owner owner;
   test::DeviceProduct product(owner.engine, 20, 10, 30);
@@ -574,8 +566,7 @@ TEST_CASE("vendor: jobs, convolutions and streams are cut, and go by shaders") {
   CHECK(its->calls("cublasGemmEx") == 0);
 }
 
-TEST_CASE("vendor: an engine that ends without release(), is abandoned, or is a fork's") {
-  const StandIns* const its = stand_ins();
+TEST_CASE_FIXTURE(Vendor, "vendor: an engine that ends without release(), is abandoned, or is a fork's") {
   if (!its) return;
   for (const bool abandons : {false, true}) {
     std::optional<Owner> owner(std::in_place);
@@ -606,8 +597,7 @@ TEST_CASE("vendor: an engine that ends without release(), is abandoned, or is a 
   CHECK(ended == 0);
 }
 
-TEST_CASE("vendor: an engine and its context go to another thread and back") {
-  const StandIns* const its = stand_ins();
+TEST_CASE_FIXTURE(Vendor, "vendor: an engine and its context go to another thread and back") {
   if (!its) return;
   Owner owner;
   OwnBuffers own;
@@ -632,8 +622,7 @@ TEST_CASE("vendor: an engine and its context go to another thread and back") {
   CHECK(own.right());
 }
 
-TEST_CASE("vendor: a context that is lost") {
-  const StandIns* const its = stand_ins();
+TEST_CASE_FIXTURE(Vendor, "vendor: a context that is lost") {
   if (!its) return;
   {
     Owner owner(allowing(), test::counting_loader);

@@ -189,29 +189,20 @@ TEST_CASE("gross errors are caught, by the probe too") {
     const std::int64_t n = t.c.rows();
     Matrix<float> a_cut = t.a;
     for (std::int64_t i = 0; i < n; ++i) a_cut(i, a_cut.columns() - 1) = 0;
+    const auto made_of = [&](const auto& element) {
+      return changed(t.c, [&](auto& c) {
+        for (std::int64_t i = 0; i < n; ++i)
+          for (std::int64_t j = 0; j < n; ++j) c(i, j) = element(i, j);
+      });
+    };
     const std::vector<std::pair<const char*, Matrix<float>>> wrong{
         {"all zeros", Matrix<float>(n, n)},
         {"transposed", transpose(t.c)},
         {"the last step of k left out", multiply_serial(a_cut, t.b)},
-        {"a row off by one", changed(t.c,
-                                     [&](auto& c) {
-                                       for (std::int64_t j = 0; j < n; ++j) c(40, j) = t.c(41, j);
-                                     })},
-        {"all rows off by one", changed(t.c,
-                                        [&](auto& c) {
-                                          for (std::int64_t i = 0; i < n; ++i)
-                                            for (std::int64_t j = 0; j < n; ++j) c(i, j) = t.c((i + 1) % n, j);
-                                        })},
-        {"the last column never written", changed(t.c,
-                                                  [&](auto& c) {
-                                                    for (std::int64_t i = 0; i < n; ++i) c(i, n - 1) = 0;
-                                                  })},
-        {"a 32 x 32 block never written", changed(t.c,
-                                                  [&](auto& c) {
-                                                    for (std::int64_t i = 32; i < 64; ++i)
-                                                      for (std::int64_t j = 32; j < 64; ++j) c(i, j) = 0;
-                                                  })},
-    };
+        {"a row off by one", made_of([&](auto i, auto j) { return t.c(i == 40 ? 41 : i, j); })},
+        {"all rows off by one", made_of([&](auto i, auto j) { return t.c((i + 1) % n, j); })},
+        {"the last column never written", made_of([&](auto i, auto j) { return j == n - 1 ? 0 : t.c(i, j); })},
+        {"a 32 x 32 block never written", made_of([&](auto i, auto j) { return i / 32 == 1 && j / 32 == 1 ? 0 : t.c(i, j); })}};
     for (const auto& [label, c] : wrong) {
       INFO(std::string(label));
       CHECK_FALSE(check_full(t.a, t.b, c).passed);

@@ -1,7 +1,6 @@
 // GPTQ's and AWQ's arrays: packed here as their definitions say, they stand for the same numbers as nbits.
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <functional>
 #include <glgemm/quantize.hpp>
 #include <string>

@@ -47,7 +47,7 @@ flags=(-I "$source/include" -I "$build/generated/include" -L "$build")
 # As in a program that has seen windows.h, with all its macros, before glgemm. It catches what the library throws.
 x86_64-w64-mingw32-g++-posix -std=c++20 -include windows.h "${flags[@]}" "$source/docs/examples/errors.cpp" -o "$build/errors.exe" \
   -lglgemm_headless -lglgemm
-x86_64-w64-mingw32-gcc-posix "${flags[@]}" "$source/tests/consumer/main.c" -o "$build/consumer_c.exe" -lglgemm_headless -lglgemm
+x86_64-w64-mingw32-gcc-posix "${flags[@]}" "$source/docs/examples/weights.c" -o "$build/consumer_c.exe" -lglgemm_headless -lglgemm
 
 # A class that is exported has all its members made, a copy for example, which GCC does not: some cannot be. The compiler is clang,
 # with the C++ library of mingw-w64, which needs a few of GCC's words for that.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <iostream>
 #include <stdexcept>
 #include <type_traits>
@@ -220,7 +219,7 @@ std::ostream& JsonOutput::text() const {
 }
 
 void JsonOutput::open() {
-  if (!path_.empty() && !to_standard_output()) file_.emplace(path_);
+  if (!path_.empty() && !to_standard_output() && !file_) file_.emplace(path_);
 }
 
 void JsonOutput::write(const std::string& json) {

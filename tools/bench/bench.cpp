@@ -2,19 +2,14 @@
 #include "bench/bench.hpp"
 
 #include <algorithm>
-#include <filesystem>
-#include <iostream>
 #include <memory>
 #include <set>
 #include <stdexcept>
-#include <type_traits>
 #include <utility>
 
 #include <fmt/core.h>
 #include <glgemm/headless.hpp>
-#include <glgemm/inspect.hpp>
 #include <glgemm/job.hpp>
-#include <glgemm/verify.hpp>
 #include <nlohmann/json.hpp>
 
 #include "arguments/options.hpp"

@@ -15,6 +15,8 @@
 #include <stb/stb_easy_font.h>
 #include <stb/stb_image_write.h>
 
+#include "files/npy.hpp"
+
 namespace glgemm::tools {
 namespace {
 
@@ -30,10 +32,6 @@ constexpr std::uint32_t faint_ink = 0x5c636a;
 
 std::string number(double value) {
   return fmt::format("{:.6g}", value);
-}
-
-std::string size_text(std::int64_t rows, std::int64_t columns) {
-  return fmt::format("{}x{}", rows, columns);
 }
 
 constexpr int line_height(int scale) {

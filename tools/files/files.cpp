@@ -1,14 +1,12 @@
 // Files for the tools: see files.hpp.
 #include "files/files.hpp"
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <random>
-#include <string_view>
 #include <system_error>
 
 #include <fmt/core.h>
@@ -286,6 +284,12 @@ void OutputFile::commit() {
   if (const int error = replace_file(temporary_, target_)) throw cannot_write(path_, error);
   forget(temporary_);
   temporary_.clear();
+}
+
+void write_file(const std::string& path, std::string_view text) {
+  OutputFile file(path);
+  file.write(text);
+  file.commit();
 }
 
 PartFile::PartFile(const std::string& path) : path_(path) {

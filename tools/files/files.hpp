@@ -115,6 +115,8 @@ class OutputFile {
   std::string temporary_;  ///< empty when writing directly, and after commit()
   std::FILE* file_ = nullptr;
 };
+/// All of an OutputFile.
+void write_file(const std::string& path, std::string_view text);
 
 /// A file that is written at any position, under a name of its own beside the one that commit() gives it. Once it has room it
 /// stays when the program ends, however it ends, so that a later one can go on with it.

@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <functional>
 #include <stdexcept>
-#include <string_view>
 #include <utility>
 
 #include <fmt/core.h>

@@ -7,20 +7,15 @@
 #include <charconv>
 #include <cmath>
 #include <complex>
-#include <cstddef>
 #include <cstring>
 #include <limits>
 #include <numeric>
-#include <optional>
 #include <set>
-#include <stdexcept>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 
 #include <glgemm/engine.hpp>
 #include <glgemm/model_file.hpp>
-#include <glgemm/streaming.hpp>
 
 #include <fmt/core.h>
 

@@ -162,11 +162,29 @@ std::vector<Problem> problems_of(const Arguments& arguments) {
   return problems;
 }
 
-/// `print` tells people, unless the JSON has the standard output. After output.open().
+/// `print` tells people, unless the JSON has the standard output.
 template <class F>
-void tell(JsonOutput& output, const F& print, const std::string& json) {
+int show(JsonOutput& output, const std::string& json, const F& print) {
+  output.open();
   if (!output.to_standard_output()) print();
   output.write(json);
+  return 0;
+}
+
+/// How a product or a convolution is to be planned, but for the device's table.
+PlanOptions plan_options(const Arguments& arguments) {
+  PlanOptions options{.split_k = arguments.split_k,
+                      .precision = parse_precision(arguments.precision),
+                      .experimental = ExperimentalPlanOptions{.runs = arguments.runs}};
+  if (arguments.shown.requested != "auto") options.kernel = parse_kernel(arguments.shown.requested);
+  return options;
+}
+
+template <class Problems>
+int show_compiled(Arguments& arguments, const Problems& problems, const PlanOptions& options) {
+  arguments.json.open();  // before what takes long
+  const Compiled compiled = compile(arguments.device, problems, options);
+  return show(arguments.json, json_of(compiled), [&] { print(compiled, std::cout); });
 }
 
 /// Both limits of memory, where they are given.
@@ -215,26 +233,14 @@ int inspect_convolution(Arguments& arguments) {
     set_formats(convolution, parse_formats(arguments.type));
     problems.push_back({to_string(convolution), Engine::problem(convolution)});
   }
-  PlanOptions options{.split_k = arguments.split_k,
-                      .precision = parse_precision(arguments.precision),
-                      .experimental = ExperimentalPlanOptions{.runs = arguments.runs}};
-  if (arguments.shown.requested != "auto") options.kernel = parse_kernel(arguments.shown.requested);
-  if (arguments.compiled) {
-    arguments.json.open();
-    const Compiled compiled = compile(arguments.device, problems, options);
-    tell(
-        arguments.json, [&] { print(compiled, std::cout); }, json_of(compiled));
-    return 0;
-  }
+  PlanOptions options = plan_options(arguments);
+  if (arguments.compiled) return show_compiled(arguments, problems, options);
   if (problems.size() > 1)
     throw std::invalid_argument(fmt::format("--convolution is given {} times; only --compiled takes several", problems.size()));
   const Device device = find_device(arguments);
   options.experimental.edit().tuning = device.tuning;
   const PlannedConvolution planned = plan_of(convolution, device, options);
-  arguments.json.open();
-  tell(
-      arguments.json, [&] { print(planned, device); }, json_of(planned, device));
-  return 0;
+  return show(arguments.json, json_of(planned, device), [&] { print(planned, device); });
 }
 
 int inspect(Arguments& arguments) {
@@ -249,30 +255,13 @@ int inspect(Arguments& arguments) {
     } else if (!arguments.roofline.empty()) {
       throw std::invalid_argument("--roofline: --columns, --device or --as says that products are to be shown");
     }
-    arguments.json.open();
-    tell(
-        arguments.json, [&] { print(model, products); }, json_of(model, products));
-    return 0;
+    return show(arguments.json, json_of(model, products), [&] { print(model, products); });
   }
-  if (arguments.tables || arguments.as == "list") {
-    arguments.json.open();
-    arguments.tables ? tell(
-                           arguments.json, [] { std::cout << tables_json(); }, tables_json())
-                     : tell(arguments.json, print_device_classes, device_classes_json());
-    return 0;
-  }
+  if (arguments.tables) return show(arguments.json, tables_json(), [] { std::cout << tables_json(); });
+  if (arguments.as == "list") return show(arguments.json, device_classes_json(), print_device_classes);
   const std::vector<Problem> problems = problems_of(arguments);
-  PlanOptions options{.split_k = arguments.split_k,
-                      .precision = parse_precision(arguments.precision),
-                      .experimental = ExperimentalPlanOptions{.runs = arguments.runs}};
-  if (arguments.shown.requested != "auto") options.kernel = parse_kernel(arguments.shown.requested);
-  if (arguments.compiled) {
-    arguments.json.open();
-    const Compiled compiled = compile(arguments.device, problems, options);
-    tell(
-        arguments.json, [&] { print(compiled, std::cout); }, json_of(compiled));
-    return 0;
-  }
+  PlanOptions options = plan_options(arguments);
+  if (arguments.compiled) return show_compiled(arguments, problems, options);
   if (problems.size() > 1)
     throw std::invalid_argument(fmt::format("--shape is given {} times; only --compiled takes several", problems.size()));
   if (!arguments.image.empty()) require_svg(arguments.image, "--image");

@@ -2,9 +2,6 @@
 #include "inspect/convolution.hpp"
 
 #include <algorithm>
-#include <iostream>
-#include <string_view>
-#include <utility>
 
 #include <fmt/core.h>
 #include <glgemm/engine.hpp>
@@ -14,7 +11,6 @@
 #include "arguments/json.hpp"
 #include "inspect/numbers.hpp"
 #include "product/convolution.hpp"
-#include "product/shapes.hpp"
 
 namespace glgemm::tools {
 namespace {
@@ -23,11 +19,6 @@ using Json = nlohmann::ordered_json;
 using Three = ConvolutionProblem::Three;
 
 constexpr std::size_t most_phases = 9;  ///< that are listed
-
-template <class... Parts>
-void tell(std::string_view label, fmt::format_string<Parts...> text, Parts&&... parts) {
-  std::cout << fmt::format("{:<13} {}\n", label, fmt::format(text, std::forward<Parts>(parts)...));
-}
 
 std::string_view name_of(TensorLayout layout) {
   return layout == TensorLayout::nhwc ? "nhwc" : "nchw";
@@ -68,20 +59,20 @@ void print_product(const PlannedConvolution& planned, std::size_t number) {
   const Plan& product = planned.plan.products()[number];
   const auto [m, n, k] = sizes_of(product);
   const std::size_t count = planned.plan.products().size();
-  tell(count == 1 ? "product" : fmt::format("phase {}", number + 1),
+  line(count == 1 ? "product" : fmt::format("phase {}", number + 1),
        "{} (m x n x k){}: pixels x channels of output x elements "
        "under the filter",
        times({m, n, k}), product.problem.batch > 1 ? fmt::format(", {} images", product.problem.batch) : "");
   if (m == 0 || n == 0) return;
-  tell("  kernel", "{}", to_string(product.kernel));
+  line("  kernel", "{}", to_string(product.kernel));
   const Operand &a = product.transposed ? product.problem.b : product.problem.a,
                 &b = product.transposed ? product.problem.a : product.problem.b;
-  tell("  input", "{}", addressing_text(a));
-  tell("  filters", "{}", addressing_text(b));
-  tell("  output", "{}", addressing_text(product.problem.c));
-  tell("  stages", "{}; {} bytes of workspace", stage_names(product, ", "), grouped(product.workspace.size_bytes));
+  line("  input", "{}", addressing_text(a));
+  line("  filters", "{}", addressing_text(b));
+  line("  output", "{}", addressing_text(product.problem.c));
+  line("  stages", "{}; {} bytes of workspace", stage_names(product, ", "), grouped(product.workspace.size_bytes));
   if (const double seconds = planned.expected_seconds[number]; seconds > 0)
-    tell("  expected", "{} ms by the cost model", decimal(1e3 * seconds));
+    line("  expected", "{} ms by the cost model", decimal(1e3 * seconds));
 }
 
 }  // namespace
@@ -121,36 +112,36 @@ void print(const PlannedConvolution& planned, const Device& device) {
   const ConvolutionPlan& plan = planned.plan;
   const ConvolutionProblem& problem = plan.problem;
   const Convolution& convolution = planned.convolution;
-  tell("device", "{}", device.name);
-  tell("  class", "{}", to_string(device.limits.device_class));
-  tell("convolution", "{} in {}, {} GFLOP", planned.text, types_of(convolution), decimal(flops_of(convolution) / 1e9));
+  line("device", "{}", device.name);
+  line("  class", "{}", to_string(device.limits.device_class));
+  line("convolution", "{} in {}, {} GFLOP", planned.text, types_of(convolution), decimal(flops_of(convolution) / 1e9));
   const auto bytes = [](std::int64_t elements, Type type) { return grouped(elements * element_bytes(type)); };
-  tell("  input", "{} of {}, {}, {}, {} bytes", counted(problem.batch, "image"), sizes_text(problem.input, convolution),
+  line("  input", "{} of {}, {}, {}, {} bytes", counted(problem.batch, "image"), sizes_text(problem.input, convolution),
        counted(problem.input_channels, "channel"), name_of(problem.input_layout),
        bytes(input_elements(convolution), problem.input_type));
-  tell("  filters", "{} of {}, {}, {}, {} bytes", counted(problem.output_channels, "filter"),
+  line("  filters", "{} of {}, {}, {}, {} bytes", counted(problem.output_channels, "filter"),
        sizes_text(problem.filter, convolution), counted(problem.input_channels / problem.groups, "channel"),
        name_of(problem.filter_layout), grouped(storage_bytes(problem.filters, filter_elements(convolution))));
-  tell("  output", "{} of {}, {}, {}, {} bytes\n", counted(problem.batch, "image"), sizes_text(problem.output, convolution),
+  line("  output", "{} of {}, {}, {}, {} bytes\n", counted(problem.batch, "image"), sizes_text(problem.output, convolution),
        counted(problem.output_channels, "channel"), name_of(problem.output_layout),
        bytes(output_elements(convolution), problem.output_type));
   if (plan.depthwise)
-    tell("runs", "depthwise, by a kernel of its own: each channel of output from its own channel of input, at once");
+    line("runs", "depthwise, by a kernel of its own: each channel of output from its own channel of input, at once");
   else
-    tell("runs", "{}, each of {} and {} of output", counted(plan.pieces, "piece"), counted(plan.piece_images, "image"),
+    line("runs", "{}, each of {} and {} of output", counted(plan.pieces, "piece"), counted(plan.piece_images, "image"),
          counted(plan.piece_rows, "row"));
   if (plan.border().size_bytes > 0)
-    tell("copy", "{} elements of each image of a piece, its border included, from {} on, {} bytes",
+    line("copy", "{} elements of each image of a piece, its border included, from {} on, {} bytes",
          sizes_text(plan.border().size, convolution), place_text(plan.border().first, convolution),
          grouped(plan.border().size_bytes));
   else
-    tell("copy", "none: the input is read as it lies");
-  tell("workspace", "{} bytes", grouped(plan.workspace_bytes));
+    line("copy", "none: the input is read as it lies");
+  line("workspace", "{} bytes", grouped(plan.workspace_bytes));
   for (std::size_t i = 0; i < std::min(plan.products().size(), most_phases); ++i) print_product(planned, i);
   if (plan.products().size() > most_phases)
-    tell("", "and {}", counted(std::ssize(plan.products()) - static_cast<std::int64_t>(most_phases), "more phase"));
+    line("", "and {}", counted(std::ssize(plan.products()) - static_cast<std::int64_t>(most_phases), "more phase"));
   if (planned.products() > 1)
-    tell("in all", "{}: {}, {}, {}", counted(planned.products(), "product"), counted(std::ssize(plan.products()), "phase"),
+    line("in all", "{}: {}, {}, {}", counted(planned.products(), "product"), counted(std::ssize(plan.products()), "phase"),
          counted(problem.groups, "group"), counted(plan.pieces, "piece"));
 }
 

@@ -3,23 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <initializer_list>
 #include <iostream>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include <fmt/core.h>
 #include <glgemm/engine.hpp>
 #include <glgemm/experimental.hpp>
-#include <glgemm/inspect.hpp>
-#include <glgemm/streaming.hpp>
-#include <glgemm/tuning.hpp>
 #include <nlohmann/json.hpp>
 
 #include "arguments/json.hpp"
@@ -156,11 +146,6 @@ struct PlanValues {
 };
 PlanValues values_of(const Plan& plan) {
   return {block_of(plan.kernel), workgroup(plan.kernel), grid(plan), size(plan), traffic(plan.problem, plan.kernel)};
-}
-
-template <class... Parts>
-void line(std::string_view label, fmt::format_string<Parts...> text, Parts&&... parts) {
-  std::cout << fmt::format("{:<13} {}\n", label, fmt::format(text, std::forward<Parts>(parts)...));
 }
 
 void print(const StreamPlan& plan) {

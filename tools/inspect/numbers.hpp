@@ -1,11 +1,13 @@
-// Numbers of plans, as text.
+// Numbers of plans, as text, and the lines that show them.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
+#include <iostream>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <fmt/core.h>
 #include <glgemm/inspect.hpp>
@@ -34,6 +36,11 @@ inline std::string counted(std::int64_t count, std::string_view one, std::string
 inline std::string decimal(double value) {
   if (value < 1e15 && (value >= 1000 || value == std::floor(value))) return grouped(std::llround(value));
   return fmt::format("{:.4g}", value);
+}
+
+template <class... Parts>
+void line(std::string_view label, fmt::format_string<Parts...> text, Parts&&... parts) {
+  std::cout << fmt::format("{:<13} {}\n", label, fmt::format(text, std::forward<Parts>(parts)...));
 }
 
 inline std::int64_t ceil_div(std::int64_t value, std::int64_t step) {

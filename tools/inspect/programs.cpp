@@ -2,14 +2,8 @@
 #include "inspect/programs.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
-#include <fstream>
-#include <optional>
 #include <ostream>
-#include <set>
-#include <span>
-#include <stdexcept>
 #include <string_view>
 #include <utility>
 

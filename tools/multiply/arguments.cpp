@@ -1,6 +1,5 @@
 // The command line of glgemm multiply, and what verify has of it.
 #include <memory>
-#include <string>
 
 #include <CLI/CLI.hpp>
 

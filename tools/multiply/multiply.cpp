@@ -1,21 +1,14 @@
 // glgemm multiply: the product of two matrices from files, checked and written to a file.
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <cstdint>
-#include <filesystem>
 #include <iostream>
-#include <memory>
-#include <optional>
 #include <set>
 #include <stdexcept>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <fmt/core.h>
-#include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
 #include <glgemm/inspect.hpp>
 #include <glgemm/job.hpp>
@@ -25,7 +18,6 @@
 
 #include "multiply/multiply.hpp"
 
-#include "arguments/options.hpp"
 #include "drawing/image.hpp"
 #include "files/files.hpp"
 #include "files/formats.hpp"

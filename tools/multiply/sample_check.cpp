@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <random>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include <fmt/core.h>

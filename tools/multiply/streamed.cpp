@@ -10,7 +10,6 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <glgemm/accelerators.hpp>

@@ -1,7 +1,6 @@
 // Convolutions of files: see file_convolution.hpp.
 #include "product/file_convolution.hpp"
 
-#include <algorithm>
 #include <optional>
 #include <stdexcept>
 

@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <complex>
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>

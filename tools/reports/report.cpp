@@ -1,20 +1,15 @@
 // Finds out all that one wants to know of glgemm on a device, and writes it as JSON and in Markdown.
 #include "reports/report.hpp"
 
-#include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <map>
-#include <memory>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <glgemm/version.hpp>
@@ -39,12 +34,6 @@ using Json = nlohmann::ordered_json;
 
 std::string joined(const Words& words, const char* between = " ") {
   return fmt::format("{}", fmt::join(words, between));
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  OutputFile file(path);
-  file.write(text);
-  file.commit();
 }
 
 class Reporter {

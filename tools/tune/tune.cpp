@@ -56,12 +56,6 @@ TuningTable existing_table(const std::string& path, std::vector<std::string>& no
   return table;
 }
 
-void write_file(const std::string& path, const std::string& text) {
-  OutputFile file(path);
-  file.write(text);
-  file.commit();
-}
-
 /// A candidate that must not be used.
 struct Struck {
   std::string problem;

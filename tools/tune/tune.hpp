@@ -1,7 +1,6 @@
 // glgemm tune, apart from its command line: searching the fastest kernel of each problem, in a process that may be lost.
 #pragma once
 
-#include <cstdint>
 #include <iosfwd>
 #include <string>
 #include <string_view>

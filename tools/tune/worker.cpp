@@ -1,12 +1,9 @@
 // The process in which `glgemm tune` runs its candidates: the tuner's side of the socket.
 #include "tune/worker.hpp"
 
-#include <utility>
-
 #include <fmt/core.h>
 #include <glgemm/device_matrix.hpp>
 #include <glgemm/error.hpp>
-#include <glgemm/inspect.hpp>
 #include <nlohmann/json.hpp>
 
 #include "system/files.hpp"

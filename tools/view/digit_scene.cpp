@@ -83,30 +83,17 @@ DigitLayout digit_layout(int width, int height) {
   const int gap = between * unit, y = digit_top;
   DigitLayout all;
   all.input = {.x = digit_margin, .y = y, .cell = 9 * unit, .size = digit_side, .line = 1};
-  all.outputs[0] = {.x = all.input.x + all.input.width() + gap,
-                    .y = y,
-                    .cell = 2 * unit,
-                    .gap = unit,
-                    .columns = 4,
-                    .channels = 16,
-                    .size = 8,
-                    .most = 2.5f};
-  all.outputs[1] = {.x = all.outputs[0].x + all.outputs[0].width() + gap,
-                    .y = y,
-                    .cell = 2 * unit,
-                    .gap = unit,
-                    .columns = 4,
-                    .channels = 32,
-                    .size = 4,
-                    .most = 6};
-  all.outputs[2] = {.x = all.outputs[1].x + all.outputs[1].width() + 2 * gap,
-                    .y = y,
-                    .cell = (bar_pitch - 1) * unit,
-                    .gap = unit,
-                    .channels = 10,
-                    .least = -25,
-                    .most = 25};
-  all.bars_x = all.outputs[2].x + all.outputs[2].width() + gap;
+  const auto beside = [&](const MapPanel& left, int gaps, MapPanel panel) {
+    panel.x = left.x + left.width() + gaps * gap;
+    panel.y = y;
+    panel.gap = unit;
+    return panel;
+  };
+  auto& [first, second, last] = all.outputs;
+  first = beside(all.input, 1, {.cell = 2 * unit, .columns = 4, .channels = 16, .size = 8, .most = 2.5f});
+  second = beside(first, 1, {.cell = 2 * unit, .columns = 4, .channels = 32, .size = 4, .most = 6});
+  last = beside(second, 2, {.cell = (bar_pitch - 1) * unit, .channels = 10, .least = -25, .most = 25});
+  all.bars_x = last.x + last.width() + gap;
   all.bars_width = 32 * unit;
   return all;
 }

@@ -1,7 +1,6 @@
 // Runs the network.
 #include "view/network.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <stdexcept>

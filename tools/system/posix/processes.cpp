@@ -21,7 +21,6 @@
 #include <filesystem>
 #include <stdexcept>
 #include <thread>
-#include <utility>
 
 #include "system/files.hpp"
 #include "system/program.hpp"

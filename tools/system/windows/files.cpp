@@ -7,8 +7,6 @@
 #include <io.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <filesystem>
 #include <random>
 
 namespace glgemm::tools {
