@@ -1,9 +1,6 @@
 // The activations of the epilogue: act in C = act(alpha op(A) op(B) + beta C + D + bias).
 //
 // EPILOGUE  1 if D, a bias or an activation may apply
-#ifndef GLGEMM
-#define EPILOGUE 0
-#endif
 
 #if EPILOGUE && !PARTS
 layout(location = 12) uniform int activation;
@@ -104,30 +101,18 @@ ACC hard_swish(ACC x) {
 }
 
 ACC activate(ACC x) {
-  if (is_nan(x)) return x;
-#if PRECISION == 1
+  if (activation == 0 || is_nan(x)) return x;
   // Drivers turn comparisons into minima and maxima, which may lose the sign of a zero. `precise` forbids that.
-  precise bool is_negative = x < ACC(0.0), is_low = x < act_low, is_high = x > act_high;
+  PRECISE bool is_negative = x < ACC(0.0), is_low = x < act_low, is_high = x > act_high;
   switch (activation) {
     case RELU: return is_negative ? ACC(0.0) : x;
     case LEAKY_RELU: return is_negative ? multiply(act_low, x) : x;
     case CLAMP: return is_low ? act_low : is_high ? act_high : x;
     case HARD_SWISH: return hard_swish(x);
   }
+#if PRECISION == 1
   return x;
 #else
-  switch (activation) {
-    case RELU: return x < ACC(0.0) ? ACC(0.0) : x;
-    case LEAKY_RELU: return x < ACC(0.0) ? act_low * x : x;
-    case CLAMP: return x < act_low ? act_low : x > act_high ? act_high : x;
-    case HARD_SWISH: return hard_swish(x);
-    case GELU_ERF:
-    case GELU_TANH:
-    case SIGMOID:
-    case TANH:
-    case SILU: break;
-    default: return x;
-  }
   // The others share one exponential and one tanh: compilers write each call out, and a driver that emulates doubles makes thousands of
   // instructions of it.
   // Below -1000 they are at their limits. -infinity times 0, or divided by infinity, would be NaN.

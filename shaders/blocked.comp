@@ -1,5 +1,4 @@
 #version 430 core
-#extension GL_GOOGLE_include_directive : require
 // blocked: C = act(alpha op(A) op(B) + beta C + D + bias) from blocks in shared memory and tiles in registers. For GPUs.
 //
 // A workgroup computes a block of BM x BN elements of C. In steps of BK along k it brings BM x BK elements of op(A) and BK x BN elements of
@@ -24,31 +23,7 @@
 //           are an invocation's
 //           TURN: with WIDE, how elements along k come into vectors across it: 1: an invocation loads PER_VECTOR vectors of neighbouring
 //           rows (columns), and stores the square that they make turned; 0: it stores a vector's elements one by one
-//           IMAGES: when the host gives A and B as images (WIDE 2): 0 never, 1 always, 2 where it expects that to be faster
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
-
-#ifndef GLGEMM
-#define BM 64
-#define BN 64
-#define BK 16
-#define TM 8
-#define TN 8
-#define STEP_K 4
-#define WORKGROUP 64
-#define PAD 1
-#define DOUBLE_BUFFER 0
-#define IMAGES 2
-#define TURN 0
-#define A_ALONG_K 1
-#define B_ALONG_K 0
-#endif
-#if BM < 16 || BM > 256 || (BM & (BM - 1)) != 0 || BN < 16 || BN > 256 || (BN & (BN - 1)) != 0 || BK != 8 && BK != 16 && BK != 32 || \
-    (TM != 4 && TM != 8 && TM != 16) || (TN != 4 && TN != 8 && TN != 16) || \
-    STEP_K < 1 || STEP_K > 16 || STEP_K > BK || (STEP_K & (STEP_K - 1)) != 0 || \
-    WORKGROUP != (BM / TM) * (BN / TN) || WORKGROUP < 16 || WORKGROUP > 1024 || \
-    (PAD != 0 && PAD != 1) || (DOUBLE_BUFFER != 0 && DOUBLE_BUFFER != 1) || IMAGES < 0 || IMAGES > 2 || TURN != 0 && TURN != 1
-#error "blocked: a macro has a value that is not among those above"
-#endif
 
 #if PANELS
 #define A_READS NOTHING
@@ -60,11 +35,6 @@
 #define B_READS A_READS
 #define B_IMAGE (WIDE == 2)
 #include "gemm.glsl"
-
-#if WIDE && (PANELS || IS_COMPLEX) || WIDE == 2 && (QUANTIZED > 0 || WORD_SHIFT_A > 0 || WORD_SHIFT_B > 0) || \
-    BM * BK > 16 * PER_VECTOR * WORKGROUP || BN * BK > 16 * PER_VECTOR * WORKGROUP || TM * TN > 64 * PER_VECTOR
-#error "blocked: these macros do not go together"
-#endif
 
 layout(local_size_x = WORKGROUP) in;
 

@@ -1,5 +1,4 @@
 #version 430 core
-#extension GL_GOOGLE_include_directive : require
 // border: copies a part of images into the workspace, with zeros where it reaches beyond them. A step before a convolution's products.
 //
 // A line is what lies together: of channels-last images a row of pixels with their channels, else a row of one channel. Lines make
@@ -15,13 +14,6 @@
 // Macros    WORKGROUP: a power of two up to 1024; BITS: an element's bits, 8, 16 or 32; of larger elements a word's.
 //           With WIDE lines of the images begin and end at multiples of 16 bytes, and an element is so much
 
-#ifndef GLGEMM
-#define WORKGROUP 64
-#define BITS 32
-#endif
-#if WORKGROUP < 1 || WORKGROUP > 1024 || (WORKGROUP & (WORKGROUP - 1)) != 0 || BITS != 8 && BITS != 16 && BITS != 32
-#error "border: a macro has a value that is not among those above"
-#endif
 #define PER_WORD (32 / BITS)
 
 #include "common.glsl"

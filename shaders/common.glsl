@@ -7,20 +7,6 @@
 //           1 instead of B, or image unit 0: panels, what pack.comp made of A and B
 //           BINDING_A, ..., BINDING_OFFSETS: other numbers of the storage buffers, for devices that have fewer
 
-#ifndef GLGEMM
-#define BINDING_A 0
-#define BINDING_B 1
-#define BINDING_C 2
-#define BINDING_D 3
-#define BINDING_BIAS 4
-#define BINDING_ITEMS 5
-#define BINDING_PARTIAL 6
-#define BINDING_SCALES 7
-#define BINDING_ZEROS 8
-#define BINDING_OFFSETS 9
-#define WIDE 0
-#endif
-
 #ifdef GL_ES
 #extension GL_EXT_texture_buffer : enable  // images of buffers, which OpenGL ES 3.1 itself lacks
 #endif

@@ -1,5 +1,4 @@
 #version 430 core
-#extension GL_GOOGLE_include_directive : require
 // depthwise: a convolution in which each output channel is made of one input channel, C = act(alpha conv(A, B) + D + bias). A is the
 // input, B the filters, C the output. There is next to nothing to compute: the time goes into reading A and writing C.
 //
@@ -20,19 +19,6 @@
 // Macros    FILTER_H, FILTER_W: the filter's sizes, 1 to 7, or both 0; its depth and dilations then are 1. STRIDE: along both, 1 or 2.
 //           RUN: 1, 2, 4 or 8, and no more than a row of the output has. WORKGROUP: a power of two from 4 to 256. Without sizes STRIDE and RUN are 1
 // Buffers and the other macros: gemm.glsl
-
-#ifndef GLGEMM
-#define FILTER_H 3
-#define FILTER_W 3
-#define STRIDE 1
-#define RUN 4
-#define WORKGROUP 64
-#endif
-#if FILTER_H < 0 || FILTER_H > 7 || FILTER_W < 0 || FILTER_W > 7 || (FILTER_H == 0) != (FILTER_W == 0) || \
-    STRIDE != 1 && STRIDE != 2 || RUN != 1 && RUN != 2 && RUN != 4 && RUN != 8 || FILTER_H == 0 && (STRIDE != 1 || RUN != 1) || \
-    WORKGROUP < 4 || WORKGROUP > 256 || (WORKGROUP & (WORKGROUP - 1)) != 0
-#error "depthwise: a macro has a value that is not among those above"
-#endif
 
 #if WIDE
 #define A_READS VECTORS
@@ -70,9 +56,6 @@ layout(location = 28) uniform ivec4 filter_at;
 layout(location = 29) uniform ivec4 task;
 
 #if WIDE
-#if IS_COMPLEX
-#error "depthwise: complex elements are read one by one"
-#endif
 #define ELEMENT VECTOR
 ELEMENT load_input(int at) { return vector_a(raw_a(at), 0); }
 ELEMENT load_filter(int at) { return vector_b(raw_b(at), 0); }

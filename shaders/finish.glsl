@@ -3,11 +3,6 @@
 // WINDOWS   1 if these are sums over a window of k, or with PARTS over a part of it; 0 if over all of k; the includer defines it
 // RESIDUAL, BIAS: 0 if D, or a bias, may not apply although EPILOGUE is 1
 
-#ifndef GLGEMM
-#define RESIDUAL 1
-#define BIAS 1
-#endif
-
 layout(location = 17) uniform int sums_at;  // the first of the partial sums
 #if PARTS
 layout(std430, binding = BINDING_PARTIAL) buffer BufferPartial { RUNNING Partial[]; };

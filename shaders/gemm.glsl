@@ -13,6 +13,3 @@
 #define WINDOWS 1
 #include "finish.glsl"
 
-#if PRECISION > 0 && !PARTS
-#error "gemm: with PRECISION, reduce.comp finishes C"
-#endif

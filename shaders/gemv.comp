@@ -1,5 +1,4 @@
 #version 430 core
-#extension GL_GOOGLE_include_directive : require
 // gemv: C = act(alpha op(A) op(B) + beta C + D + bias) where B has few columns: A is read once, and nothing waits for anything else.
 // (Where C has few rows, the planner hands over the transposed product.)
 //
@@ -27,23 +26,6 @@
 //           TM: 1, 2, 4 or 8; TN: 1, 2, 4 or 8; LANES_K: a power of two up to WORKGROUP; WORKGROUP: a power of two from 4 to 256
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
-#ifndef GLGEMM
-#define TM 4
-#define TN 1
-#define LANES_K 1
-#define WORKGROUP 8
-#define B_ALONG_K 0
-#define CHUNKS 1
-#define BROADCAST 1
-#define SHARED_B 0
-#endif
-#if (TM != 1 && TM != 2 && TM != 4 && TM != 8) || (TN != 1 && TN != 2 && TN != 4 && TN != 8) || \
-    WORKGROUP < 4 || WORKGROUP > 256 || (WORKGROUP & (WORKGROUP - 1)) != 0 || \
-    LANES_K < 1 || LANES_K > WORKGROUP || (LANES_K & (LANES_K - 1)) != 0 || CHUNKS != 0 && CHUNKS != 1 || \
-    BROADCAST < 1 || BROADCAST > 16 || (BROADCAST & (BROADCAST - 1)) != 0 || BROADCAST > WORKGROUP || \
-    BROADCAST > 1 && (LANES_K > 1 || PANELS) || SHARED_B < 0 || SHARED_B > 1 || SHARED_B && (PANELS || BROADCAST > 1)
-#error "gemv: a macro has a value that is not among those above"
-#endif
 #if BROADCAST > 1
 #extension GL_ARB_shader_ballot : require
 #define FUSES
@@ -62,15 +44,10 @@
 #define B_READS ELEMENTS
 #endif
 #define B_IMAGE (WIDE == 2)
-#if QUANTIZED == 1 && CHUNKS && BLOCK_CODES == 256
-#define CHUNK 64
-#elif QUANTIZED == 1 && CHUNKS
-#define CHUNK 32
+#if QUANTIZED == 1 && CHUNKS && CHUNK_CODES > 0
+#define CHUNK CHUNK_CODES
 #endif
 #include "gemm.glsl"
-#if BROADCAST > 1 && (SUM == F64 || SUM == C128)
-#error "gemv: BROADCAST must be 1 for doubles"
-#endif
 
 // A step along k: what 16 bytes of a row of A hold, or one element. It has parts of PART elements, for which B is read at a time.
 #define BY_LINES (WIDE > 0 && QUANTIZED != 1)

@@ -4,13 +4,6 @@
 //           INDEXED_A, INDEXED_B, INDEXED_C: 1 if tables say where the elements of the operand lie (INDEXED_C: also of D);
 //           pack.comp has A alone
 
-#ifndef GLGEMM
-#define ITEMS 0
-#define INDEXED_A 0
-#define INDEXED_B 0
-#define INDEXED_C 0
-#endif
-
 layout(location = 7) uniform ACC alpha;
 layout(location = 8) uniform ACC beta;
 layout(location = 9) uniform int flags;

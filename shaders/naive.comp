@@ -1,19 +1,9 @@
 #version 430 core
-#extension GL_GOOGLE_include_directive : require
 // naive: C = act(alpha op(A) op(B) + beta C + D + bias), one invocation for each element of C and no shared memory. It runs on every
 // driver.
 //
 // Macros    WORKGROUP_X, WORKGROUP_Y: powers of two up to 32
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
-
-#ifndef GLGEMM
-#define WORKGROUP_X 8
-#define WORKGROUP_Y 8
-#endif
-#if WORKGROUP_X < 1 || WORKGROUP_X > 32 || (WORKGROUP_X & (WORKGROUP_X - 1)) != 0 || \
-    WORKGROUP_Y < 1 || WORKGROUP_Y > 32 || (WORKGROUP_Y & (WORKGROUP_Y - 1)) != 0
-#error "naive: WORKGROUP_X and WORKGROUP_Y must be powers of two up to 32"
-#endif
 
 #define A_READS ELEMENTS
 #define B_READS ELEMENTS

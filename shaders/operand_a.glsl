@@ -8,15 +8,7 @@
 //                     elements of them. Codes are read so by chunks, and one by one by load_a()
 // WIDE      1: VECTORS and LINES come from a storage buffer, 2: from image unit 1. They begin at multiples of 16 bytes
 // INDEXED_A 1: a table says where rows and columns lie
-
-// A buffer is made of elements, or of words of 1 << WORD_SHIFT_A elements.
-#if IS_16_BITS(TYPE_A)
-#define WORD_SHIFT_A 1
-#elif IS_8_BITS(TYPE_A)
-#define WORD_SHIFT_A 2
-#else
-#define WORD_SHIFT_A 0
-#endif
+// WORD_SHIFT_A  a buffer is made of words of 1 << WORD_SHIFT_A elements; 0 of elements that are no smaller than a word
 
 // Where row `row` of op(A) of item z begins. op(A)(row, p) is column_of_a(p) further.
 #if INDEXED_A
@@ -40,9 +32,6 @@ int a_row(int z, int row) { return a_at.x + row_of_a(row) + OFFSET(z, a, a_at); 
 #define RAW_A uvec4
 #endif
 
-#if WIDE < 0 || WIDE > 2
-#error "operand_a: WIDE must be 0, 1 or 2"
-#endif
 #if A_READS >= VECTORS && WIDE == 2
 layout(rgba32ui, binding = 1) readonly uniform highp uimageBuffer A;
 #elif A_READS == LINES && CODES_AT_ONCE > 1

@@ -4,14 +4,6 @@
 // B_IMAGE   1: VECTORS come from image unit 0; 0: from the storage buffer
 // INDEXED_B 1: a table says where rows and columns lie
 
-#if IS_16_BITS(TYPE_B)
-#define WORD_SHIFT_B 1
-#elif IS_8_BITS(TYPE_B)
-#define WORD_SHIFT_B 2
-#else
-#define WORD_SHIFT_B 0
-#endif
-
 // Where column `column` of op(B) of item z begins. op(B)(p, column) is row_of_b(p) further.
 #if INDEXED_B
 int row_of_b(int p) { return Offsets[offsets_at.z + p]; }

@@ -1,8 +1,5 @@
 // The elements of C: stored as they are summed, or where that is f32 in 16 bits.
 #define NARROW_C (TYPE_C != SUM)
-#if NARROW_C && !(SUM == F32 && IS_16_BITS(TYPE_C))
-#error "operand_c: C must be of the type of the sums, or where that is F32 of 16 bits"
-#endif
 #if NARROW_C
 #define WORD_C uint
 // The 16 bits of `value`, rounded to nearest even; NaN stays NaN. Done in integers: packHalf2x16 leaves the rounding to the driver.

@@ -1,5 +1,4 @@
 #version 430 core
-#extension GL_GOOGLE_include_directive : require
 // outer: C = act(alpha op(A) op(B) + beta C + D + bias) for a k of at most K: rank-1 and rank-k updates, BLAS's ger among them. Nearly
 // all of the time goes into reading and writing C, which happens once.
 //
@@ -13,17 +12,6 @@
 // Loops     TM * (1 + TN) turns
 // Macros    TM: a power of two up to 64; TN: 4, 8 or 16; K: 1, 2 or 4; WORKGROUP: a power of two from 4 to 256
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
-
-#ifndef GLGEMM
-#define TM 32
-#define TN 16
-#define K 4
-#define WORKGROUP 8
-#endif
-#if TM < 1 || TM > 64 || (TM & (TM - 1)) != 0 || TN != 4 && TN != 8 && TN != 16 || K != 1 && K != 2 && K != 4 || \
-    WORKGROUP < 4 || WORKGROUP > 256 || (WORKGROUP & (WORKGROUP - 1)) != 0
-#error "outer: a macro has a value that is not among those above"
-#endif
 
 #define A_READS ELEMENTS
 #define B_READS ELEMENTS

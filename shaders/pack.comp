@@ -1,5 +1,4 @@
 #version 430 core
-#extension GL_GOOGLE_include_directive : require
 // pack: brings op(A), or the transpose of op(B), into panels: aligned, padded with zeros, in the accumulator's type.
 //
 // The source has m rows (B: n columns) and k steps of k. A panel is `width` rows wide; panel q holds element (row, p) of the source
@@ -13,12 +12,6 @@
 //           panels' width in vectors, the vectors from item to item, lanes; flags: PACKS_B if the source is B
 // Macros    WORKGROUP: a power of two up to 1024; the other macros, buffers and uniforms: the files that are included
 
-#ifndef GLGEMM
-#define WORKGROUP 64
-#endif
-#if WORKGROUP < 1 || WORKGROUP > 1024 || (WORKGROUP & (WORKGROUP - 1)) != 0
-#error "pack: WORKGROUP must be a power of two up to 1024"
-#endif
 #define A_READS ELEMENTS
 
 #include "common.glsl"

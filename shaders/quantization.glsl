@@ -20,21 +20,10 @@
 //
 // Macros    FORMAT: the format (numbers below); BLOCK_CODES, BLOCK_BYTES: the codes and the bytes of a block, 0 or 1 where scales lie apart;
 //           of NBITS, CODE_BITS: 4 or 8; GROUP: the codes that share a scale, a power of two from 16 on; ZEROS: 1 if each group has a zero of
-//           its own; of what lies apart, SCALES: the type of the scales; of PER_ROW and PER_TENSOR, CODES: the type of a code
+//           its own; CHUNK_CODES: the codes of a chunk, 0 if the format's chunks are not decoded; of what lies apart, SCALES: the type of the scales; of PER_ROW and PER_TENSOR, CODES: the type of a code
 // Uniform   codes_at: the byte of the binding at which the window's codes begin; the first scale; the first byte of the zeros; the elements
 //           of the first row that lie before the window
 
-#ifndef GLGEMM
-#define QUANTIZED 0
-#define FORMAT 0
-#define BLOCK_CODES 0
-#define BLOCK_BYTES 0
-#define CODE_BITS 4
-#define GROUP 32
-#define ZEROS 0
-#define SCALES F32
-#define CODES I8
-#endif
 // The formats, as include/glgemm/quantization_table.h numbers them.
 const int UNQUANTIZED = 0;
 const int Q8_0 = 1;
@@ -49,14 +38,6 @@ const int MXFP4 = 9;
 const int NBITS = 10;
 const int PER_ROW = 11;
 const int PER_TENSOR = 12;
-
-#if QUANTIZED < 0 || QUANTIZED > 2 || (QUANTIZED > 0) != (FORMAT > 0) || (CODE_BITS != 4 && CODE_BITS != 8) || GROUP < 16 || \
-    (GROUP & (GROUP - 1)) != 0 || ZEROS < 0 || ZEROS > 1 || (SCALES != F32 && SCALES != F16 && SCALES != BF16) || !IS_8_BITS(CODES)
-#error "quantization: a macro has a value that is not among those above"
-#endif
-#if QUANTIZED > 0 && (SUM != F32 || QUANTIZED == 1 && TYPE_A != F32 || QUANTIZED == 2 && TYPE_B != F32)
-#error "quantization: the type of a quantised operand, and of the sums, must be F32"
-#endif
 
 // The words of codes that one read of A's lines takes: 4 from an image. From a storage buffer 2 where 4 blocks of 32 codes in a turn are a
 // multiple of 8 bytes, and 1 where rows would have to be very long for a turn of whole vectors.
@@ -118,6 +99,8 @@ struct Chunk {
   float scales[4];          // by groups
   float others[4];          // offsets; without offsets, of NBITS zeros; of MXFP4 a second factor of the scale
 };
+// Whether chunks can be read: by whole words, where neither blocks nor rows begin in the middle of one.
+bool has_chunks() { return BLOCK_CODES > 1 && BLOCK_BYTES % 4 != 0 || ((has_elements ? codes_at.x | row_length() : codes_at.x) & 3) == 0; }
 float half_of(uint word, bool upper) { return from_half(upper ? word >> 16 : word & 0xffffu); }
 // The word between the middles of these, and one of the two that a condition asks for.
 uint middle(uint low, uint next) { return low >> 16 | next << 16; }
@@ -197,8 +180,6 @@ const int block_words = (BLOCK_BYTES + BLOCK_BYTES % 4 + 3) / 4;
 Row row_of_codes(int index) { return Row(codes_at.x + (index >> 5) * BLOCK_BYTES, 0, 0, 0.0); }
 int chunk_begin(int p) { return p; }
 int code_at(int q, int e) { return 4 * q + e; }
-// Whether chunks can be read.
-bool has_chunks() { return BLOCK_BYTES % 4 != 0 || (codes_at.x & 3) == 0; }
 
 // Chunk `number` of the turn that begins with p.
 Chunk load_chunk(Row row, int p, int number) {
@@ -303,7 +284,6 @@ Row row_of_codes(int index) {
 }
 int chunk_begin(int p) { return FORMAT == Q6_K ? (p & ~127) + ((p & 64) >> 2) : p; }
 int code_at(int q, int e) { return FORMAT == Q6_K ? q / 4 * 32 + q % 4 * 4 + e : 4 * q + e; }
-bool has_chunks() { return BLOCK_BYTES % 4 != 0 || (codes_at.x & 3) == 0; }
 
 // 16 bytes that begin at the even byte `at`.
 uvec4 read_across(int at) {
@@ -399,7 +379,6 @@ Row row_of_codes(int index) {
 }
 int chunk_begin(int p) { return p; }
 int code_at(int q, int e) { return has_pairs ? q / 2 * 8 + 2 * e + q % 2 : 4 * q + e; }
-bool has_chunks() { return ((has_elements ? codes_at.x | row_length() : codes_at.x) & 3) == 0; }
 
 Chunk load_chunk(Row row, int p, int number) {
   Chunk chunk;

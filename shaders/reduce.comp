@@ -1,5 +1,4 @@
 #version 430 core
-#extension GL_GOOGLE_include_directive : require
 // reduce: C = act(alpha S + beta C + D + bias), where S is the sum of what a kernel with PARTS 1 left for each part of k.
 //
 // Each invocation adds up one element, always in the order of the parts, so that equal plans give equal bits.
@@ -8,12 +7,6 @@
 // Macros    WORKGROUP: a power of two up to 1024
 // Shapes: gemm.glsl; buffers, uniforms and the other macros: the files that are included
 
-#ifndef GLGEMM
-#define WORKGROUP 64
-#endif
-#if WORKGROUP < 1 || WORKGROUP > 1024 || (WORKGROUP & (WORKGROUP - 1)) != 0
-#error "reduce: WORKGROUP must be a power of two up to 1024"
-#endif
 #define WINDOWS 0
 
 #include "common.glsl"

@@ -1,5 +1,4 @@
 #version 430 core
-#extension GL_GOOGLE_include_directive : require
 // register: C = act(alpha op(A) op(B) + beta C + D + bias) from registers alone: no shared memory, no barrier. For drivers that
 // compute on a CPU, where those cost most, and for GPUs whose shared memory is no faster than their memory.
 //
@@ -20,22 +19,6 @@
 //           and than a subgroup has; elements are of 32 bits
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
-#ifndef GLGEMM
-#define TM 12
-#define TN 8
-#define STEP_K 4
-#define WORKGROUP 8
-#define WORKGROUP_Y 1
-#define BROADCAST 1
-#endif
-#if TM < 4 || TM > 32 || TM % 4 != 0 || TN != 2 && TN != 4 && TN != 8 && TN != 16 || \
-    STEP_K != 1 && STEP_K != 2 && STEP_K != 4 && STEP_K != 8 || \
-    WORKGROUP < 4 || WORKGROUP > 128 || (WORKGROUP & (WORKGROUP - 1)) != 0 || \
-    WORKGROUP_Y != 1 && WORKGROUP_Y != 2 && WORKGROUP_Y != 4 && WORKGROUP_Y != 8 || \
-    BROADCAST < 1 || BROADCAST > 16 || (BROADCAST & (BROADCAST - 1)) != 0 || BROADCAST > WORKGROUP || \
-    BROADCAST > 1 && (!PANELS || WORKGROUP_Y > 1)
-#error "register: a macro has a value that is not among those above"
-#endif
 #if BROADCAST > 1
 #extension GL_ARB_shader_ballot : require
 #define FUSES
@@ -48,9 +31,6 @@
 #endif
 #define B_READS A_READS
 #include "gemm.glsl"
-#if BROADCAST > 1 && (SUM == F64 || SUM == C128) || TN < PER_VECTOR
-#error "register: these macros do not go together"
-#endif
 
 layout(local_size_x = WORKGROUP, local_size_y = WORKGROUP_Y) in;
 const int vectors = TN / PER_VECTOR;

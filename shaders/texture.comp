@@ -1,5 +1,4 @@
 #version 430 core
-#extension GL_GOOGLE_include_directive : require
 // texture: copies between a level of a texture, or a layer of it, and images in a buffer whose channels are innermost. Each invocation moves
 // one texel: the buffer has the first channels of it.
 //
@@ -8,17 +7,6 @@
 // Uniforms  size: columns, rows, channels; y0: the texture's first row; a_at, c_at: the buffer's first element
 // Macros    TEXELS: a texel's format, below; WRITES: 1 if the texture is written; WORKGROUP_X, WORKGROUP_Y: powers of two up to 32;
 //           TYPE_A, TYPE_C: the elements of the buffer, F32, F16 or BF16, TYPE_A with WRITES. The other macros, buffers and uniforms: the files that are included
-
-#ifndef GLGEMM
-#define WORKGROUP_X 8
-#define WORKGROUP_Y 8
-#define TEXELS 0
-#define WRITES 0
-#endif
-#if WORKGROUP_X < 1 || WORKGROUP_X > 32 || (WORKGROUP_X & (WORKGROUP_X - 1)) != 0 || WORKGROUP_Y < 1 || WORKGROUP_Y > 32 || (WORKGROUP_Y & (WORKGROUP_Y - 1)) != 0 || \
-    TEXELS < 0 || TEXELS > 5 || WRITES < 0 || WRITES > 1
-#error "texture: a macro has a value that is not among those above"
-#endif
 
 #include "common.glsl"
 #include "types.glsl"

@@ -1,5 +1,4 @@
 #version 430 core
-#extension GL_GOOGLE_include_directive : require
 // tiled: C = act(alpha op(A) op(B) + beta C + D + bias) through shared memory, the published algorithm and the named baseline.
 //
 // A workgroup of TILE x TILE invocations computes a block of TILE x TILE elements of C. It walks along k in steps of TILE. In each step
@@ -7,13 +6,6 @@
 //
 // Macros    TILE: 2, 4, 8, 16 or 32
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
-
-#ifndef GLGEMM
-#define TILE 32
-#endif
-#if TILE != 2 && TILE != 4 && TILE != 8 && TILE != 16 && TILE != 32
-#error "tiled: TILE must be 2, 4, 8, 16 or 32"
-#endif
 
 #define A_READS ELEMENTS
 #define B_READS ELEMENTS

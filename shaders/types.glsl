@@ -1,44 +1,18 @@
 // The types of elements and of their sums: how an element is decoded, and how PER_VECTOR of them are a vector of 16 bytes.
 //
-// Macros    TYPE_A, TYPE_B: the element types of A and B; TYPE_C: the type of C, D and the bias; SUM: the type in which products are summed
+// Macros    F32, F64, F16, ...: the types of include/glgemm/type_table.h
+//           TYPE_A, TYPE_B: the element types of A and B; TYPE_C: the type of C, D and the bias; SUM: the type in which products are summed
 //           HALVES_BY_INTEGERS: 1 if halves are decoded by integers, for drivers that do not compile unpackHalf2x16
 //           PARTS: 1 if sums over parts of k go to the buffer of partial sums instead of to C, for reduce.comp to finish
 //           PRECISION: 0: standard; 1: reproducible, sums are made in the order of k, each operation rounded; 2 and 3: sums have twice the
 //           digits of f32, 2 as two floats, 3 as doubles. With 1 to 3 PARTS is 1, and a dispatch sums whole blocks of k
 //           SEALED: 1 if these hold even on drivers that fuse or reorder what is `precise`
 
-#define F32 0
-#define F64 1
-#define F16 2
-#define BF16 3
-#define I32 4
-#define U32 5
-#define I8 6
-#define C64 7
-#define C128 8
-#define F8E4M3 9
-#define F8E5M2 10
-#define U8 11
-
-#ifndef GLGEMM
-#define TYPE_A F32
-#define TYPE_B F32
-#define TYPE_C F32
-#define SUM F32
-#define HALVES_BY_INTEGERS 0
-#define PARTS 0
-#define PRECISION 0
-#define SEALED 0
-#endif
-
 // How an operand is read: see operand_a.glsl.
 #define NOTHING 0
 #define ELEMENTS 1
 #define VECTORS 2
 #define LINES 3
-
-#define IS_16_BITS(type) (type == F16 || type == BF16)
-#define IS_8_BITS(type) (type == F8E4M3 || type == F8E5M2 || type == I8 || type == U8)
 
 // In GLSL the type of sums is ACC. PER_VECTOR of them are a VECTOR.
 #if SUM == F32
@@ -59,8 +33,6 @@
 #elif SUM == C128
 #define ACC dvec2
 #define VECTOR dvec2
-#else
-#error "types: SUM must be a type of sums"
 #endif
 #if SUM == C128
 #define PER_VECTOR 1
@@ -70,9 +42,6 @@
 #define PER_VECTOR 4
 #endif
 #define IS_COMPLEX (SUM == C64 || SUM == C128)
-#if PRECISION < 0 || PRECISION > 3 || (PRECISION > 1 && SUM != F32)
-#error "types: PRECISION must be 0 to 3, and 0 or 1 unless sums are floats"
-#endif
 
 // With PRECISION drivers must compute what is written: nothing fused, nothing in another order. Only `precise` says so, and only of a
 // variable: a function's result has to pass through one. For drivers that take that lightly, EXACT(x) is the result of one operation, and

@@ -1,12 +1,12 @@
-// The types of a matrix's elements, one row each. C and C++ read it, and tests compare shaders/types.glsl with it.
+// The types of a matrix's elements, one row each. C and C++ read it, and each shader has the names and numbers as macros.
 //
-// A new type is a row here; its number, its accumulator and how it is read in shaders/types.glsl; where C++ has no such type, a host type
+// A new type is a row here; its accumulator, or how it is read, in shaders/types.glsl; where C++ has no such type, a host type
 // in small_floats.hpp; and its name in README.md, which a test asks for. docs/adding-a-type.md goes through them.
 #pragma once
 
 /// ROW(name, NAME, number, bytes, kind, sum, c, host, npy, numpy) of each type, in the order of the numbers:
 ///   name    the enumerator in glgemm::Type, and the name on the command line
-///   NAME    GLGEMM_NAME in C, NAME in shaders/types.glsl
+///   NAME    GLGEMM_NAME in C, NAME in shaders
 ///   number  the value in all three languages; it never changes
 ///   bytes   the size of an element
 ///   kind    floating, integer or complex

@@ -30,7 +30,7 @@ constexpr Parameter<Blocked> list[] = {
     {"double_buffer", "DOUBLE_BUFFER", &Blocked::double_buffer, flag,
      "1: two blocks of k in shared memory, and one barrier for each instead of two"},
     {"panels", "PANELS", &Blocked::panels, any_panels, panels_meaning},
-    {"images", "IMAGES", &Blocked::images, integers(0, 2),
+    {"images", "", &Blocked::images, integers(0, 2),
      "A and B, read 16 bytes at a time: 0: from storage buffers; 1: as images; 2: as images where that is faster: where the "
      "driver "
      "splits loads from storage buffers and A has a MiB or more; on NVIDIA's GPUs 4 MiB"},

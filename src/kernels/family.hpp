@@ -68,9 +68,9 @@ class Family {
   virtual std::size_t place_of(std::string_view parameter) const noexcept = 0;
   /// The kernel with all parameters at their defaults.
   virtual Kernel defaults() const = 0;
-  /// The macros that its parameters stand for, each with a default in the .comp file.
+  /// The macros that its parameters stand for.
   virtual std::vector<Macro> macros(const Kernel& kernel) const = 0;
-  /// Why no device can run these parameters; empty if one can. True exactly where the shader reaches an #error.
+  /// Why no device can run these parameters; empty if one can. The shader relies on it.
   virtual std::string malformed(const Kernel& kernel) const = 0;
   /// The workgroup's size in invocations.
   virtual std::array<int, 3> workgroup(const Kernel& kernel) const = 0;
@@ -225,7 +225,7 @@ inline constexpr Legal any_panels = integers(0, 2);
 inline constexpr char panels_meaning[] =
     "0: A and B are read as they lie; 1: packed, from a storage buffer; 2: packed, from an image";
 
-/// A parameter: a member of the family's own struct, and its macro in the shader.
+/// A parameter: a member of the family's own struct, and its macro in the shader; "" if it does not shape the program.
 template <class P>
 struct Parameter {
   const char* name;
@@ -280,7 +280,8 @@ class FamilyOf : public Base {
   std::vector<Macro> macros(const Kernel& kernel) const final {
     std::vector<Macro> result;
     const Parameters values = read(kernel);
-    for (const auto& p : list) result.emplace_back(p.macro, values.*(p.member));
+    for (const auto& p : list)
+      if (*p.macro != 0) result.emplace_back(p.macro, values.*(p.member));
     for (Macro& macro : derived_macros(values)) result.push_back(std::move(macro));
     return result;
   }

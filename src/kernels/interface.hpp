@@ -1,4 +1,5 @@
-// The numbers by which the host and the shaders know each other's things. tests/kernels compares these tables with the shaders.
+// The numbers by which the host and the shaders know each other's things. tests/kernels compares the uniforms and flags with the
+// shaders.
 #pragma once
 
 namespace glgemm::kernels {

@@ -194,7 +194,6 @@ std::string source(const ProgramKey& key, ShadingLanguage language) {
   std::string result(language == ShadingLanguage::essl_310   ? "#version 310 es\n"
                      : language == ShadingLanguage::essl_320 ? "#version 320 es\n"
                                                              : text.substr(0, first_line_end));
-  result += "#define GLGEMM 1\n";  // the defaults do not apply
   for (const auto& [macro, value] : kernels::macros(key)) result += fmt::format("#define {} {}\n", macro, value);
   result += "#line 2\n";  // errors name the line of the .comp file
   return result += text.substr(first_line_end);
@@ -228,6 +227,11 @@ std::vector<Kernel> kernel_space(const Problem& problem, const Limits& limits) {
 namespace kernels {
 namespace {
 
+/// 1 << word_shift(type) elements fill a word of 32 bits; larger elements have 0.
+int word_shift(Type type) {
+  return element_bytes(type) == 1 ? 2 : element_bytes(type) == 2 ? 1 : 0;
+}
+
 /// The macros of quantization.glsl.
 void add_quantization(const ProgramKey& key, std::vector<Macro>& macros) {
   const Quantization& its = key.a.quantization ? key.a.quantization : key.b.quantization;
@@ -235,6 +239,7 @@ void add_quantization(const ProgramKey& key, std::vector<Macro>& macros) {
   macros.emplace_back("FORMAT", static_cast<int>(its.format));
   macros.emplace_back("BLOCK_CODES", info(its.format).codes);
   macros.emplace_back("BLOCK_BYTES", info(its.format).bytes);
+  macros.emplace_back("CHUNK_CODES", !decodes_chunks(its) ? 0 : info(its.format).codes == 256 ? 64 : 32);
   macros.emplace_back("CODE_BITS", its.bits > 0 ? its.bits : 4);
   macros.emplace_back("GROUP", its.group > 0 ? its.group : 32);
   macros.emplace_back("ZEROS", its.zeros ? 1 : 0);
@@ -246,9 +251,14 @@ void add_quantization(const ProgramKey& key, std::vector<Macro>& macros) {
 
 std::vector<Macro> macros(const ProgramKey& key) {
   std::vector<Macro> result = family(key.kernel).macros(key.kernel);
-  result.emplace_back("TYPE_A", static_cast<int>(key.a.type));  // types.glsl numbers the types in the same order
+#define GLGEMM_ROW(name, NAME, number, ...) result.emplace_back(#NAME, number);
+  GLGEMM_TYPES(GLGEMM_ROW)
+#undef GLGEMM_ROW
+  result.emplace_back("TYPE_A", static_cast<int>(key.a.type));
   result.emplace_back("TYPE_B", static_cast<int>(key.b.type));
   result.emplace_back("TYPE_C", static_cast<int>(key.c_type));
+  result.emplace_back("WORD_SHIFT_A", word_shift(key.a.type));
+  result.emplace_back("WORD_SHIFT_B", word_shift(key.b.type));
   result.emplace_back("SUM", static_cast<int>(sum_type(key.a.type, key.b.type)));
   result.emplace_back("EPILOGUE", key.epilogue ? 1 : 0);
   result.emplace_back("RESIDUAL", !key.few_buffers || key.residual ? 1 : 0);
@@ -262,10 +272,9 @@ std::vector<Macro> macros(const ProgramKey& key) {
   result.emplace_back("SEALED", key.sealed ? 1 : 0);
   result.emplace_back("WIDE", static_cast<int>(key.vector_reads));
   result.emplace_back("HALVES_BY_INTEGERS", key.halves_by_integers ? 1 : 0);
-  constexpr const char* bindings[storage_buffers] = {"BINDING_A",     "BINDING_B",      "BINDING_C",       "BINDING_D",
-                                                     "BINDING_BIAS",  "BINDING_ITEMS",  "BINDING_PARTIAL", "BINDING_SCALES",
-                                                     "BINDING_ZEROS", "BINDING_OFFSETS"};
-  for (unsigned i = 0; i < storage_buffers; ++i) result.emplace_back(bindings[i], static_cast<int>(binding_of(key, i)));
+#define GLGEMM_ROW(name, shaders) result.emplace_back("BINDING_" #shaders, static_cast<int>(binding_of(key, name)));
+  GLGEMM_BINDINGS(GLGEMM_ROW)
+#undef GLGEMM_ROW
   add_quantization(key, result);
   result.emplace_back("INDEXED_A", key.indexed_a ? 1 : 0);
   result.emplace_back("INDEXED_B", key.indexed_b ? 1 : 0);
@@ -274,12 +283,6 @@ std::vector<Macro> macros(const ProgramKey& key) {
   result.emplace_back("B_ALONG_K", key.b_along_k ? 1 : 0);
   if (std::none_of(result.begin(), result.end(), [](const Macro& macro) { return macro.first == "PANELS"; }))
     result.emplace_back("PANELS", 0);
-  // A program gets those for which it has a default.
-  const bool by_elements = key.a.quantization && !decodes_chunks(key.a.quantization);
-  for (auto& [macro, value] : result)
-    if (macro == "CHUNKS" && by_elements) value = 0;
-  const std::string_view text = shaders::text(name(key.kernel));
-  std::erase_if(result, [&](const Macro& macro) { return text.find(fmt::format("\n#define {} ", macro.first)) == text.npos; });
   return result;
 }
 

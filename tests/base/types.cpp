@@ -1,14 +1,9 @@
-// The table of types: its rows are consistent, and the shaders number the types as it does.
+// The table of types: its rows are consistent.
 #include <doctest/doctest.h>
 
-#include <cctype>
 #include <glgemm/types.hpp>
 #include <limits>
-#include <map>
-#include <regex>
 #include <set>
-
-#include "kernels/shaders.hpp"
 
 using namespace glgemm;
 
@@ -64,19 +59,4 @@ TEST_CASE("types: which numbers a type holds") {
   CHECK_FALSE(holds(Type::f32, 1e39));
   CHECK_FALSE(holds(Type::c64, -1e39));
   CHECK_FALSE(holds(Type::f16, 65505));
-}
-
-TEST_CASE("types: shaders/types.glsl has the table's names and numbers") {
-  std::map<std::string, int> expected, found;
-  for (const Type type : all_types) {
-    std::string name;
-    for (const char c : to_string(type)) name += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    expected[name] = static_cast<int>(type);
-  }
-  // types.glsl is part of every kernel's text. The names of types are those like F32 and BF16.
-  const std::string text(shaders::text("naive"));
-  const std::regex pattern("#define (B?[FIUC][0-9]\\w*) ([0-9]+)\n");
-  for (auto it = std::sregex_iterator(text.begin(), text.end(), pattern); it != std::sregex_iterator(); ++it)
-    found[(*it)[1]] = std::stoi((*it)[2]);
-  CHECK(found == expected);
 }
