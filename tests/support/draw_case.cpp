@@ -67,8 +67,8 @@ class Draw {
     if (way_.any_precision) x_.promise = draw_precision(x_.key, limits_, precisions);
     if (const std::int64_t codes = std::max(block_codes(x_.key.a.quantization), block_codes(x_.key.b.quantization)); codes > 1)
       k = random_.pick({k, k, codes, codes + 7, 2 * codes - 1, 2 * codes, 3 * codes + 5});
-    x_.long_k = x_.promise != Precision::standard && m * n <= 2000 && precisions.below(4) == 0;
-    if (x_.long_k) k = canonical_block - 8 + precisions.below(2 * canonical_block);
+    if (x_.promise != Precision::standard && m * n <= 2000 && precisions.below(4) == 0)  // several blocks of k
+      k = canonical_block - 8 + precisions.below(2 * canonical_block);
     aligned_ = random_.below(3) == 0;
     if (aligned_ && random_.below(4) != 0)
       for (std::int64_t* const size : {&k, &m, &n}) {

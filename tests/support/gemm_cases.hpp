@@ -120,7 +120,6 @@ struct Case {
   std::uint64_t seed = 0;
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   bool exact = false;   ///< the elements are small integers, and C must match to the bit
-  bool long_k = false;  ///< several blocks of k
   /// What each buffer holds at first: the operands, with random bytes around them.
   std::vector<Bytes> memory;
   Op op_a = Op::none, op_b = Op::none;
