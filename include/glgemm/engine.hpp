@@ -235,6 +235,7 @@ class GLGEMM_EXPORT Engine {
   /// write_texture() sees the texture without a barrier of the caller's, and products see the tensor.
   /// @throws std::invalid_argument  no such texture or level, a format that is not TextureView's, sizes or channels differ, or
   ///                                the tensor leaves its buffer or is misaligned; the message has the numbers
+  /// @throws GlError                the first copy of a format checks that what is written comes back, and it does not
   /// @throws Unsupported            OpenGL ES has no images of the texture's format, or of storage that is not immutable; or a
   ///                                bindless handle fixes a range of levels without this one
   void read_texture(const TextureView& from, const TensorView& to);

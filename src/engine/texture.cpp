@@ -8,9 +8,12 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/elements.hpp"
 #include "base/rounding.hpp"
 #include "engine/dispatch.hpp"
+#include "engine/sample.hpp"
 #include "engine/validate.hpp"
+#include "gl/buffers.hpp"
 #include "gl/textures.hpp"
 #include "kernels/kernels.hpp"
 
@@ -32,10 +35,13 @@ class TextureCopy {
     gl::check_reset(state_.api);  // a lost context has no textures
     throw std::invalid_argument(fmt::format("{}: {}", what_, fmt::format(text, std::forward<Args>(args)...)));
   }
+  void self_check();
+  bool comes_back(int channels, std::int64_t first);
   void check_texture();
   void check_tensor() const;
   void copy();
-  ProgramKey program() const;
+  ProgramKey program() const { return program(writes_); }
+  ProgramKey program(bool writes) const;
   std::int64_t row_bytes() const { return level_.width * tensor_.channels * element_bytes(tensor_.type); }
 
   Engine::State& state_;
@@ -103,13 +109,13 @@ void TextureCopy::check() {
   check_tensor();
 }
 
-ProgramKey TextureCopy::program() const {
-  const Kernel kernel = with(with(kernels::texture(), "texels", texels_), "writes", writes_ ? 1 : 0);
-  const Type type = writes_ ? tensor_.type : Type::f32;
+ProgramKey TextureCopy::program(bool writes) const {
+  const Kernel kernel = with(with(kernels::texture(), "texels", texels_), "writes", writes ? 1 : 0);
+  const Type type = writes ? tensor_.type : Type::f32;
   return {.kernel = kernel,
           .a = {type},
           .b = {type},
-          .c_type = writes_ ? Type::f32 : tensor_.type,
+          .c_type = writes ? Type::f32 : tensor_.type,
           .halves_by_integers = !state_.limits.unpacks_halves && kernels::unpacks_halves({type})};
 }
 
@@ -121,7 +127,64 @@ void TextureCopy::run() {
         fmt::format("{}: level {} of texture {} is none of those from {} to {} that OpenGL gives to shaders, and a "
                     "bindless handle of the texture keeps them as they are",
                     what_, texture_.level, texture_.texture, level_.base_level, level_.max_level));
+  self_check();
   copy();
+}
+
+/// The programs of both ways check each other: what one writes to a small texture, the other reads back.
+void TextureCopy::self_check() {
+  if (!state_.options.experimental->self_check || state_.self_checked(program())) return;
+  const gl::TexelFormat& format = gl::texel_format(texels_);
+  for (const auto& [channels, first] : {std::pair{format.channels, 2}, std::pair{std::max(1, format.channels - 1), 1}})
+    if (!comes_back(channels, first))
+      throw GlError(
+          fmt::format("{}: {} failed its self-check: {} of the {} channels of a small texture of {}, written from {}, do "
+                      "not come back",
+                      what_, to_string(program()), channels, format.channels, format.text, to_string(tensor_.type)));
+  for (const bool writes : {false, true}) state_.remember_self_check(program(writes));
+}
+
+/// Whether a small texture whose texels are written from the first channels alone is read as that. The tensors begin with an
+/// element of their buffers' first words, and the other bytes stay: elements of 16 bits share words. The numbers are ones that
+/// the texture and the tensor both hold.
+bool TextureCopy::comes_back(int channels, std::int64_t first) {
+  const gl::TexelFormat& format = gl::texel_format(texels_);
+  constexpr int width = 9, height = 3;
+  const std::int64_t element = element_bytes(tensor_.type);
+  const auto make = [&](int of_each, auto number) {
+    const std::int64_t count = width * height * of_each;
+    std::vector<std::byte> result(static_cast<std::size_t>(round_up((first + count + 1) * element, 4)), std::byte{0x5a});
+    for (std::int64_t i = 0; i < count; ++i)
+      store_element(&result[static_cast<std::size_t>((first + i) * element)], tensor_.type, number(i / of_each, i % of_each));
+    return result;
+  };
+  const auto written = [&](std::int64_t texel, std::int64_t channel) -> double {
+    if (channel >= channels) return channel == 3 ? 1 : 0;
+    const std::int64_t number = (texel * 37 + channel * 11) % 128;
+    return format.normalised ? static_cast<double>(number & 1) : static_cast<double>(number - 64) / 8;
+  };
+  const std::vector<std::byte> expected = make(format.channels, written);
+  Buffers buffers(state_.api);
+  TensorView from{.buffer = buffers.make(make(channels, written)),
+                  .offset_bytes = first * element,
+                  .size = {height, width},
+                  .channels = channels,
+                  .type = tensor_.type};
+  TensorView to = from;
+  to.buffer = buffers.make(make(format.channels, [](std::int64_t, std::int64_t) { return 3.0; }));
+  to.channels = format.channels;
+  const gl::OwnTexture texture(state_.api, texels_, width, height);
+  const TextureView view{.texture = texture.name()};
+  for (const bool writes : {true, false}) {
+    TextureCopy way(state_, what_, view, writes ? from : to, writes);
+    way.level_ = {.width = width, .height = height, .layers = 1};
+    way.texels_ = texels_;
+    way.copy();
+  }
+  std::vector<std::byte> got(expected.size());
+  gl::barrier_before_transfers(state_.api);
+  gl::read_buffer(state_.api, to.buffer, 0, got.data(), std::ssize(got));
+  return got == expected;
 }
 
 void TextureCopy::copy() {

@@ -6,12 +6,12 @@
 namespace glgemm::gl {
 
 const TexelFormat& texel_format(int number) noexcept {
-  static constexpr std::array<TexelFormat, texel_formats> formats{{{GL_RGBA8, "GL_RGBA8", 4, true, true},
-                                                                   {GL_RGBA16F, "GL_RGBA16F", 4, true, true},
-                                                                   {GL_RGBA32F, "GL_RGBA32F", 4, true, false},
-                                                                   {GL_R8, "GL_R8", 1, false, true},
-                                                                   {GL_R16F, "GL_R16F", 1, false, true},
-                                                                   {GL_R32F, "GL_R32F", 1, true, false}}};
+  static constexpr std::array<TexelFormat, texel_formats> formats{{{GL_RGBA8, "GL_RGBA8", 4, true, true, true},
+                                                                   {GL_RGBA16F, "GL_RGBA16F", 4, false, true, true},
+                                                                   {GL_RGBA32F, "GL_RGBA32F", 4, false, true, false},
+                                                                   {GL_R8, "GL_R8", 1, true, false, true},
+                                                                   {GL_R16F, "GL_R16F", 1, false, false, true},
+                                                                   {GL_R32F, "GL_R32F", 1, false, true, false}}};
   return formats[static_cast<std::size_t>(number)];
 }
 
@@ -25,6 +25,20 @@ Bindings binding_of(bool is_array) {
 }
 
 }  // namespace
+
+OwnTexture::OwnTexture(const Api& api, int number, int width, int height) : api_(api) {
+  const StateGuard guard(api, texture_binding);
+  api.GenTextures(1, &name_);
+  api.BindTexture(GL_TEXTURE_2D, name_);
+  api.TexStorage2D(GL_TEXTURE_2D, 1, texel_format(number).name, width, height);
+  // OpenGL ES filters no 32-bit texels: with another filter, shaders would not be given them.
+  api.TexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, GL_NEAREST);
+  api.TexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MAG_FILTER, GL_NEAREST);
+}
+
+OwnTexture::~OwnTexture() {
+  api_.DeleteTextures(1, &name_);
+}
 
 std::optional<TextureLevel> texture_level(const Api& api, unsigned texture, bool is_array, int level) {
   if (texture == 0 || api.IsTexture(texture) == GL_FALSE) return std::nullopt;

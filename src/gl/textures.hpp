@@ -14,12 +14,27 @@ struct TexelFormat {
   unsigned name;  ///< GL_RGBA8, say
   const char* text;
   int channels;
+  bool normalised;      ///< texels are integers that stand for 0 to 1
   bool in_es;           ///< images of OpenGL ES 3.1 may have it
   bool filtered_in_es;  ///< OpenGL ES lets it be filtered linearly
 };
 /// In the order of texture.comp's TEXELS.
 inline constexpr int texel_formats = 6;
 const TexelFormat& texel_format(int number) noexcept;
+
+/// A 2D texture of its own, of one level, that shaders read and write. `number`: see texel_format(). Its texels are undefined.
+class OwnTexture {
+ public:
+  OwnTexture(const Api& api, int number, int width, int height);
+  ~OwnTexture();
+  OwnTexture(const OwnTexture&) = delete;
+  OwnTexture& operator=(const OwnTexture&) = delete;
+  unsigned name() const noexcept { return name_; }
+
+ private:
+  const Api& api_;
+  unsigned name_ = 0;
+};
 
 /// A level of a texture.
 struct TextureLevel {

@@ -9,6 +9,7 @@
 
 #include "support/convolutions.hpp"
 #include "support/counting_loader.hpp"
+#include "support/functions.hpp"
 #include "support/gl_test.hpp"
 
 using namespace glgemm;
@@ -433,4 +434,34 @@ TEST_CASE("refused: convolutions, textures' copies aside; where nothing is left;
   CHECK_THROWS_AS(lost.prepare({&problem, 1}), DeviceLost);
   test::pretend_reset(0);
   CHECK(lost.struck_off().empty());
+}
+
+TEST_CASE("self-check: copies between textures and buffers are refused where what is written does not come back") {
+  const gl::Api& gl = test::gl_functions();
+  GLuint texture = 0;
+  gl.GenTextures(1, &texture);
+  gl.BindTexture(GL_TEXTURE_2D, texture);
+  gl.TexStorage2D(GL_TEXTURE_2D, 1, GL_RGBA16F, 4, 2);
+  gl.BindTexture(GL_TEXTURE_2D, 0);
+  for (const Type type : {Type::f32, Type::f16})
+    for (const Fault& fault : {Fault{"texel.z = load(element + 2)", "texel.z = load(element + 1)"},
+                               Fault{"store_c(element + 3, texel.w)", "store_c(element + 3, texel.z)"},
+                               Fault{"to_16_bits(texel.z) | to_16_bits(texel.w)", "to_16_bits(texel.z) | to_16_bits(texel.z)"},
+                               Fault{"(at.y * size.x + at.x) * channels", "(at.y * size.x + at.x) * channels + 1"}}) {
+      CAPTURE(fault.to);
+      if (type == Type::f32 && fault.from.starts_with("to_16_bits")) continue;  // which is for pairs of halves
+      const auto copy = [&](Engine& engine) {
+        const test::Buffer buffer(std::vector<std::byte>(256));
+        const TensorView tensor{.buffer = buffer.name(), .size = {2, 4}, .channels = 4, .type = type};
+        engine.read_texture({.texture = texture}, tensor);
+        engine.write_texture(tensor, {.texture = texture});
+      };
+      Engine engine = broken(of_family("texture"), fault);
+      if (test::computes()) CHECK_THROWS_WITH_AS(copy(engine), doctest::Contains("of a small texture of GL_RGBA16F"), GlError);
+      Engine right = broken([](const ProgramKey&) { return false; }, fault);
+      CHECK_NOTHROW(copy(right));
+      Engine unchecked = broken(of_family("texture"), fault, false);
+      CHECK_NOTHROW(copy(unchecked));
+    }
+  gl.DeleteTextures(1, &texture);
 }

@@ -27,7 +27,7 @@ namespace {
   X(GetObjectLabel) X(GetProgramBinary) X(GetProgramInfoLog) X(GetProgramiv) X(GetQueryObjectui64v) X(GetShaderInfoLog) X(GetShaderiv) X(GetString) X(GetStringi) X(GetTexLevelParameteriv) X(GetTexParameteriv) X(GetTextureParameteriv) \
   X(InvalidateBufferData) X(IsBuffer) X(IsProgram) X(IsProgramPipeline) X(IsTexture) X(LinkProgram) X(MapBufferRange) X(MemoryBarrier) X(ObjectLabel) \
   X(DebugMessageCallback) X(DebugMessageControl) X(Disable) X(GetPointerv) X(IsEnabled) X(PopDebugGroup) X(ProgramBinary) X(ProgramParameteri) X(ProgramUniform1d) X(ProgramUniform1f) X(ProgramUniform1i) X(ProgramUniform1ui) X(ProgramUniform2d) X(ProgramUniform2f) \
-  X(ProgramUniform3i) X(ProgramUniform4i) X(PushDebugGroup) X(QueryCounter) X(ShaderSource) X(TexBuffer) X(TexBufferRange) X(UnmapBuffer) X(UseProgram) X(Viewport)
+  X(ProgramUniform3i) X(ProgramUniform4i) X(PushDebugGroup) X(QueryCounter) X(ShaderSource) X(TexBuffer) X(TexBufferRange) X(TexParameteri) X(TexStorage2D) X(UnmapBuffer) X(UseProgram) X(Viewport)
 // clang-format on
 
 #define INDEX(name) at_##name,
