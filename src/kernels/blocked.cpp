@@ -194,8 +194,7 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
       const bool is_a = role == Role::a, along_k = runs_along_k(problem, role);
       const std::int64_t length = along_k ? k : is_a ? m : n, all = along_k ? problem.k : is_a ? problem.m : problem.n;
       const Quantization& its = format_of(problem, role).quantization;
-      if (its ? !decodes_fours(its) || k % 4 != 0 || problem.k % 4 != 0 : !lies_well(problem, role, length, all))
-        return false;
+      if (its ? !decodes_fours(its) || k % 4 != 0 || problem.k % 4 != 0 : !lies_well(problem, role, length, all)) return false;
     }
     return true;
   }
@@ -263,8 +262,9 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
     std::vector<Blocked> tiles{{128, 128, 16, 16, 8, 16, 0}, {128, 128, 16, 8, 8, 16, 0}, {64, 128, 16, 4, 8, 16, 0},
                                {64, 64, 16, 4, 8},           {64, 64, 16, 4, 4},          {32, 32, 16, 4, 4}};
     if (nvidia)  // the others were measured there alone
-      for (const Blocked& more : {Blocked{64, 128, 8, 8, 8}, Blocked{64, 64, 16, 8, 4}, Blocked{32, 64, 16, 4, 8},
-                                  Blocked{32, 64, 32, 4, 4}, Blocked{32, 32, 32, 4, 4}})
+      for (const Blocked& more :
+           {Blocked{64, 128, 8, 8, 8}, Blocked{64, 64, 16, 8, 4}, Blocked{32, 64, 16, 4, 8}, Blocked{32, 64, 32, 4, 4},
+            Blocked{32, 32, 32, 4, 4}, Blocked{64, 32, 32, 4, 4}, Blocked{64, 16, 32, 4, 4}})
         tiles.push_back(more);
     for (const int panels : {0, 1}) {
       bool has_largest = false;
@@ -281,13 +281,14 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
     }
     return result;
   }
-  std::vector<Kernel> space(const Problem&, const Limits& limits) const override {
+  std::vector<Kernel> space(const Problem& problem, const Limits& limits) const override {
     std::vector<Kernel> result;
     if (limits.cpu) return result;
     // Mesa's compiler for NVIDIA's GPUs splits loads from storage buffers; what NVIDIA's own does is for measurements to say.
     const std::vector<int> ways = to_string(limits.device_class).starts_with("nvidia") ? std::vector{0, 1} : std::vector{2};
-    for (const auto& [m, n] : {std::array{32, 32}, std::array{32, 64}, std::array{64, 32}, std::array{64, 64},
-                               std::array{128, 64}, std::array{64, 128}, std::array{128, 128}, std::array{256, 128}})
+    std::vector<std::array<int, 2>> blocks{{32, 32}, {32, 64}, {64, 32}, {64, 64}, {128, 64}, {64, 128}, {128, 128}, {256, 128}};
+    if (const std::int64_t narrow = std::min(problem.m, problem.n); narrow > 8 && narrow <= 32) blocks.push_back({64, 16});
+    for (const auto& [m, n] : blocks)
       for (const int k : {8, 16, 32})
         for (const auto& [tm, tn] :
              {std::array{4, 4}, std::array{4, 8}, std::array{8, 4}, std::array{8, 8}, std::array{8, 16}, std::array{16, 8}})
