@@ -147,10 +147,11 @@ SmallProduct::SmallProduct(Engine::State& state, const Plan& like, const Limits&
              ld(like.problem.b.format, width_b, b_by_vector || whole_columns ? round_up(width_b, 16) : width_b + 1), items_, 2,
              spoils, at_each_other(!turned_b_, 1));
   const Operand any{{c_type_}};
+  const std::int64_t gap = is_library(key_.kernel) ? 4 : 3;  // behind each line of C; cuBLAS takes i8 by whole words alone
   const Numbers numbers{rounds_};
-  c_.emplace(like.problem.c, m_, n_, n_ + 3, items_, 3, shows, numbers);
+  c_.emplace(like.problem.c, m_, n_, n_ + gap, items_, 3, shows, numbers);
   // An indexed D has C's tables.
-  d_.emplace(c_->is_indexed() ? like.problem.c : any, m_, n_, c_->is_indexed() ? n_ + 3 : n_, items_, 4, spoils, numbers);
+  d_.emplace(c_->is_indexed() ? like.problem.c : any, m_, n_, c_->is_indexed() ? n_ + gap : n_, items_, 4, spoils, numbers);
   bias_.emplace(any, 1, n_, n_, 1, 5, spoils, numbers);
 }
 

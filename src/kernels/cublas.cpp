@@ -71,11 +71,12 @@ class CublasFamily final : public ProductFamily {
       const Strides stride = strides(problem, role);
       if (const std::int64_t ld = std::max(stride.row, stride.column); ld > most)
         return fmt::format("cublas takes lines that are at most {} elements apart, and those of {} are {}", most, which, ld);
-      if (type == Type::i8 && role != Role::c && !lies_in_words(problem, x, stride))
+      if (type == Type::i8 && !lies_in_words(problem, role, x, stride))
         return fmt::format(
-            "cublas takes i8 in whole words: k, and ld and the distance of items of {}, a multiple of 4, and no offsets; "
-            "{} does not lie so",
-            which, which);
+            "cublas takes i8 in whole words: k, the length of C's lines, and each ld and distance of items a multiple of 4, and "
+            "no "
+            "offsets; {} does not lie so",
+            which);
     }
     return {};
   }
@@ -122,8 +123,12 @@ class CublasFamily final : public ProductFamily {
 
  private:
   static constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max(), tile = 64;
-  static bool lies_in_words(const Problem& problem, const Operand& x, const Strides& stride) {
-    return !problem.items && x.aligned && problem.k % 4 == 0 && std::max(stride.row, stride.column) % 4 == 0 &&
+  /// What cuBLAS's documentation asks for kernels of i8 (cublasLtMatmul, "regular data ordering"): its m and k, and each leading
+  /// dimension, are multiples of 4.
+  static bool lies_in_words(const Problem& problem, Role role, const Operand& x, const Strides& stride) {
+    // Before an epilogue the sums lie by rows in the workspace.
+    const std::int64_t line = role != Role::c ? problem.k : stride.row == 1 && !has_epilogue(problem) ? problem.m : problem.n;
+    return !problem.items && (x.aligned || role == Role::c) && line % 4 == 0 && std::max(stride.row, stride.column) % 4 == 0 &&
            stride.item % 4 == 0;
   }
 };

@@ -64,7 +64,8 @@ TEST_CASE("cublas: why it cannot run a product, as a sentence") {
   CHECK(changed([](Problem&) {}, Type::i8).empty());
   for (const auto change :
        {+[](Problem& x) { x.k = 62; }, +[](Problem& x) { x.a.ld = 66; }, +[](Problem& x) { x.a.aligned = false; },
-        +[](Problem& x) { x.items = true; }, +[](Problem& x) { x.batch = 2, x.a.batch_stride = 4098; }})
+        +[](Problem& x) { x.n = 62; }, +[](Problem& x) { x.c.ld = 66; }, +[](Problem& x) { x.items = true; },
+        +[](Problem& x) { x.batch = 2, x.a.batch_stride = 4098; }})
     CHECK(contains(changed(change, Type::i8), "takes i8 in whole words"));
 }
 
