@@ -14,6 +14,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <glgemm/engine.hpp>
@@ -50,9 +51,11 @@ class WorkerLost : public std::runtime_error {
   bool hung_;
 };
 
-/// Every legal kernel of kernel_space(), with every split that makes a difference, in the order of the times that the cost model
-/// expects; but for those that it expects to take more than `most` times as long as the first.
-std::vector<Candidate> candidates_for(const Problem& problem, const Limits& limits, double most);
+/// Every legal kernel of kernel_space(), with every split that makes a difference, and the seconds that the cost model expects:
+/// the fastest first.
+std::vector<std::pair<double, Candidate>> expected_candidates(const Problem& problem, const Limits& limits);
+/// Those that are expected to take at most `most` times as long as the first.
+std::vector<Candidate> likely_candidates(const std::vector<std::pair<double, Candidate>>& expected, double most);
 
 /// The candidates for a problem.
 struct Space {
@@ -77,7 +80,7 @@ class Worker {
   // that comes first also Unsupported: no context.
 
   const DeviceInfo& device();
-  Space load(const TuneProblem& problem, std::uint64_t seed, double most);  ///< `most`: see candidates_for()
+  Space load(const TuneProblem& problem, std::uint64_t seed, double most);  ///< `most`: see likely_candidates()
 
   // Begun, and not waited for: the worker does this while the tuner does something else.
 

@@ -84,23 +84,27 @@ std::map<std::int64_t, double> splits(const Problem& problem, const Kernel& kern
 
 }  // namespace
 
-std::vector<Candidate> candidates_for(const Problem& problem, const Limits& limits, double most) {
+std::vector<std::pair<double, Candidate>> expected_candidates(const Problem& problem, const Limits& limits) {
   std::vector<std::pair<double, Candidate>> expected;
   for (const Kernel& kernel : kernel_space(problem, limits))
     for (const auto& [split, seconds] : splits(problem, kernel, limits))
       expected.push_back({seconds, {to_string(kernel), split}});
   std::stable_sort(expected.begin(), expected.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
-  std::vector<Candidate> candidates;
-  for (auto& [seconds, candidate] : expected)
-    if (seconds <= most * expected.front().first) candidates.push_back(std::move(candidate));
-  return candidates;
+  return expected;
+}
+
+std::vector<Candidate> likely_candidates(const std::vector<std::pair<double, Candidate>>& expected, double most) {
+  std::vector<Candidate> result;
+  for (const auto& [seconds, candidate] : expected)
+    if (seconds <= most * expected.front().first) result.push_back(candidate);
+  return result;
 }
 
 namespace {
 
 Space space_of(const Problem& problem, const Engine& engine, double most) {
   const Plan plan = engine.plan(problem);
-  Space space{candidates_for(problem, engine.limits(), most), {to_string(plan.kernel), plan.parts}};
+  Space space{likely_candidates(expected_candidates(problem, engine.limits()), most), {to_string(plan.kernel), plan.parts}};
   const auto& all = space.candidates;
   if (std::find(all.begin(), all.end(), space.planned) == all.end() && plan.parts == 1) space.planned.split_k = 0;
   if (std::find(all.begin(), all.end(), space.planned) == all.end()) space.candidates.push_back(space.planned);
