@@ -57,6 +57,14 @@ GLGEMM_TUNE_INJECT="wrong=$wrong_too" "$glgemm" tune --shape 20,3,50 --type q4_0
 grep -qF "wrong  $wrong_too, given 20x3x50 q4_0/f32: 19x3x49: " stdout || fail "types, a wrong kernel: $(cat stdout)"
 rm -f types.json wrong.json
 
+# A vendor's library is a candidate where it is allowed. The stand-in for it is built with the tests.
+vendor=$(cd "$(dirname "$glgemm")/.." && pwd)/tests/vendor
+[ ! -e "$vendor/libcuda.so.1" ] ||
+  { LD_LIBRARY_PATH=$vendor "$glgemm" tune --vendor "$vendor" --shape 32,32,32 --kernel cublas --output vendor.json >stdout 2>stderr &&
+    grep -qF '"kernel":"cublas"' vendor.json; } || fail "--vendor: $(cat stdout stderr)"
+"$glgemm" tune --shape 32,32,32 --kernel cublas --output vendor.json >stdout 2>stderr && fail "cublas without --vendor: $(cat stdout stderr)"
+rm -f vendor.json
+
 # A clock that moves while a candidate is measured: it is measured again, and the JSON has the control's rates.
 GLGEMM_TUNE_INJECT="clock=$crash" "$glgemm" $small --output clock.json --json report.json >stdout 2>stderr </dev/null ||
   fail "a clock that moves: status $?: $(cat stderr)"

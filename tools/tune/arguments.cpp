@@ -175,6 +175,7 @@ void add_search(CLI::App& verb, Arguments& arguments) {
 void add_table(CLI::App& verb, Arguments& arguments) {
   add_device(verb, arguments.options.device);
   add_api(verb);
+  add_vendor(verb, arguments.options.vendor);
   add_option(verb, "-o,--output", arguments.options.output, "FILE",
              "The table, which is added to (default: GLGEMM_TUNING, else glgemm/tuning.json in the user's cache folder)");
   add_option(verb, "--date", arguments.options.date, "DATE", "The date for the table, as 2026-01-31 (default: today's)");
@@ -203,11 +204,12 @@ void add_tune(CLI::App& app, int& status) {
       "  glgemm tune --class gemv,deep --output table.json");
   verb->callback([arguments, batch, &status] { status = tune(*arguments, batch->count() > 0); });
 
-  const auto device = std::make_shared<std::string>();
+  const auto device = std::make_shared<std::string>(), vendor = std::make_shared<std::string>("none");
   CLI::App* worker = add_verb(app, "tune-worker", "What 'glgemm tune' runs its candidates in")->group("");
   worker->add_option("--device", *device, "");
-  worker->callback([device, &status] {
-    serve_tuner(*device);
+  add_vendor(*worker, *vendor);
+  worker->callback([device, vendor, &status] {
+    serve_tuner(*device, *vendor);
     status = 0;
   });
 }

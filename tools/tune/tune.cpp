@@ -146,7 +146,7 @@ class Tuner {
   void start(Seat& seat) {
     for (int retry = 0; !seat.worker; ++retry) {
       try {
-        seat.worker = std::make_unique<Worker>(options_.device);
+        seat.worker = std::make_unique<Worker>(options_.device, options_.vendor);
         seat.worker->device();
       } catch (const std::exception& error) {
         constexpr int most = 3;
@@ -227,7 +227,7 @@ class Tuner {
       Seat& seat =
           *std::min_element(seats.begin(), seats.end(), [&](const Seat& x, const Seat& y) { return order(x) < order(y); });
       if (std::get<0>(order(seat))) return false;
-      if (!seat.worker) seat.worker = std::make_unique<Worker>(options_.device);
+      if (!seat.worker) seat.worker = std::make_unique<Worker>(options_.device, options_.vendor);
       if (seat.loaded != &problem) {
         seat.worker->begin_load(problem, options_.search.seed);
         seat.begun.emplace_back();

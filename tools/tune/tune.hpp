@@ -26,6 +26,7 @@ struct TuneOptions {
   std::vector<std::pair<Op, Op>> ops;
   std::vector<std::string> kernels;  ///< families, or kernels with parameters, to which the space is confined; empty: all
   std::string device;
+  std::string vendor = "none";  ///< as `--vendor` gives it
   std::string output;
   std::string date;
   bool resume = false;

@@ -33,8 +33,8 @@ Candidate candidate_of(const nlohmann::json& json) {
   return {json.at(0).get<std::string>(), json.at(1).get<std::int64_t>()};
 }
 
-Worker::Worker(const std::string& device) {
-  Words words{"glgemm", "tune-worker"};
+Worker::Worker(const std::string& device, const std::string& vendor) {
+  Words words{"glgemm", "tune-worker", "--vendor", vendor};
   if (!device.empty()) words.insert(words.end(), {"--device", device});
   Child::Options options;
   options.channel = true;

@@ -70,8 +70,8 @@ struct Verdict {
 
 class Worker {
  public:
-  /// Starts the process, on the device that `glgemm tune --device` names.  @throws std::runtime_error
-  explicit Worker(const std::string& device);
+  /// Starts the process, on the device and with the vendor's library that `glgemm tune` names.  @throws std::runtime_error
+  Worker(const std::string& device, const std::string& vendor);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -109,7 +109,7 @@ class Worker {
 };
 
 /// The worker's side: answers the tuner until the channel is closed. For the hidden verb `tune-worker`.
-void serve_tuner(const std::string& device);
+void serve_tuner(const std::string& device, const std::string& vendor);
 
 // The lines of JSON that both sides exchange.
 

@@ -22,6 +22,7 @@
 #include <nlohmann/json.hpp>
 
 #include "arguments/json.hpp"
+#include "arguments/options.hpp"
 #include "bench/roofline.hpp"
 #include "bench/samples.hpp"
 #include "files/npy.hpp"
@@ -322,7 +323,7 @@ class Server {
 
 }  // namespace
 
-void serve_tuner(const std::string& device) {
+void serve_tuner(const std::string& device, const std::string& vendor) {
   Parent tuner;
   const auto send = [&tuner](const Message& json) {
     if (!tuner.send(line_of(json))) std::_Exit(0);
@@ -332,7 +333,7 @@ void serve_tuner(const std::string& device) {
   ask_drivers_to_tell();
   try {
     const HeadlessContext context({.device = device});
-    EngineOptions options;
+    EngineOptions options = with_vendor({}, vendor);
     options.program_cache = "";  // hundreds of programs that nobody wants again
     options.tuning = "";
     options.experimental.edit().self_check = false;  // check() sees more, and says what
