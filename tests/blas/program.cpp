@@ -718,7 +718,7 @@ Sgemm* sgemm_of(const char* library) {
   return handle ? reinterpret_cast<Sgemm*>(dlsym(handle, "sgemm_")) : nullptr;
 }
 
-/// Of `times` products of n x n matrices.
+/// The time that `times` products of n x n matrices take.
 double seconds_of(Sgemm* function, int times, Plain n, const float* a, const float* b, float* c) {
   const float one = 1, zero = 0;
   const auto begin = std::chrono::steady_clock::now();

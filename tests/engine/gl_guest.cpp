@@ -380,7 +380,7 @@ TEST_CASE("buffers come and go, and have the names of those before") {
   HeadlessContext context({.device = "", .compatibility = !gl_functions().es});
   free_names.clear();
   Engine engine = test::engine_here(test::engine_options(), reusing_loader);
-  // Of the last kernels A has a MiB: on a CPU it is read as an image.
+  // The last kernel gets an A of a MiB, which a CPU reads as an image.
   for (const auto& [kernel, least] : {std::pair{"naive", 1}, std::pair{"register:tile_m=4,tile_n=4,workgroup=4,panels=1", 1},
                                       std::pair{"gemv:tile_m=8,tile_n=1,lanes_k=2", 4096}})
     for (const bool scoped : {false, true}) {

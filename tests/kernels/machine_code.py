@@ -126,7 +126,7 @@ MESA: info: ; CL prog 5/1: 6 instr
 adreno = describe("adreno", ADRENO)
 check("adreno: instructions", (adreno["instructions"], adreno["local"]), (16, 1))
 check("adreno: the inner loop", (adreno["loop"]["instructions"], adreno["loop"]["products"], adreno["loop"]["overlap"]), (9, 5, None))
-# Of 10 products in a turn the inner loop has half: it runs twice.
+# The inner loop has half of the 10 products of a turn: it runs twice.
 adreno = describe("adreno", ADRENO, products=10)
 check("adreno: the loop around", (adreno["loop"]["instructions"], adreno["loop"]["products"]), (2 * 9 + 6, 10))
 check("adreno: loads", (adreno["loop"]["shared_bytes"], adreno["loop"]["global_bytes"], adreno["loop"]["local"]), (3.2, 1.6, 1))

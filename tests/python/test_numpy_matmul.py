@@ -28,7 +28,7 @@ class TestCommon(with_matmul(test_multiarray.MatmulCommon)):
 
 
 class TestMatmul(with_matmul(test_multiarray.TestMatmul)):
-    # Of NumPy's own class for numpy.matmul, with reasons for what does not hold here.
+    # NumPy's own class has these for numpy.matmul; each is left out for a reason.
     test_matmul_object = test_matmul_object_type_scalar = None  # there are no products of objects
     test_out_arg = None  # asks for the wording of NumPy's ufuncs; test_matmul.py has the same cases
 

@@ -18,7 +18,7 @@
 namespace glgemm::tools {
 namespace {
 
-// Of GL_KHR_shader_subgroup.
+// GL_KHR_shader_subgroup defines these.
 constexpr GLenum subgroup_size = 0x9532, subgroup_stages = 0x9533, subgroup_features = 0x9534;
 
 std::int64_t integer(GLenum name) {

@@ -79,9 +79,9 @@ struct FileProduct {
   bool can_be_written_as(Type c) const;
   /// "f32", "f16/f32", "q4_0/f32": what is multiplied.
   std::string types_text() const;
-  /// Of A, B, C and C0 together.
+  /// A, B, C and C0 together have so many.
   double bytes() const noexcept;
-  /// Of C's array: a batch's items, rows unless A is a vector, columns unless B is one.
+  /// The sizes of C's array: a batch's items, rows unless A is a vector, columns unless B is one.
   std::vector<std::int64_t> shape() const;
 
   /// Where `integers` is set, finds a type in which no sum of these elements can be rounded or wrap, and takes it. Reads A, B and
