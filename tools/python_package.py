@@ -4,9 +4,8 @@
   pip install --editable .   the module's Python files are those of the clone; the extension is built once
   pip wheel .                the module as a wheel, for this version of Python, and for any Linux that is no older than its tag says
 
-GLGEMM_PYTHON_TOOL=1 puts the tool `glgemm` into the package; compiling it takes longer than all else. The build's folder is a temporary
-one, so that the clone stays as it is; GLGEMM_PYTHON_BUILD names one that is kept, and makes the next build short. GLGEMM_CMAKE_OPTIONS
-has further options for CMake, such as -DCMAKE_BUILD_TYPE=Debug. CMake, a C++ compiler, glad 2, pybind11 and what else tools/setup
+The build's folder is a temporary one, so that the clone stays as it is; GLGEMM_PYTHON_BUILD names one that is kept, and makes the
+next build short. GLGEMM_CMAKE_OPTIONS has further options for CMake, such as -DCMAKE_BUILD_TYPE=Debug. CMake, a C++ compiler, glad 2, pybind11 and what else tools/setup
 installs must be here: nothing is downloaded.
 """
 import base64
@@ -55,11 +54,11 @@ def dist_info():
     return {"METADATA": metadata().encode(), "LICENSE": (ROOT / "LICENSE").read_bytes()}
 
 
-def tag(*files):
-    """For which Python and which systems a wheel with these files is. Where they need nothing but a C library, and libgcc, which every Linux
+def tag(file):
+    """For which Python and which systems a wheel with this file is. Where it needs nothing but a C library, and libgcc, which every Linux
     has, that is manylinux with the version of the C library (PEP 600); else Linux as it is here."""
     python, platform = f"cp{sys.version_info.major}{sys.version_info.minor}", re.sub(r"[-.]", "_", sysconfig.get_platform())
-    told = "".join(subprocess.run(["objdump", option, *map(str, files)], capture_output=True, text=True).stdout for option in ("-p", "-T"))
+    told = "".join(subprocess.run(["objdump", option, str(file)], capture_output=True, text=True).stdout for option in ("-p", "-T"))
     libraries = re.findall(r"^ *NEEDED +(\S+)", told, re.M)
     versions = [int(minor) for minor in re.findall(r"\bGLIBC_2\.(\d+)", told)]
     if versions and all(re.match(r"(lib(c|m|gcc_s|dl|pthread|rt)|ld-linux[-\w]*)\.so\.", library) for library in libraries):
@@ -78,12 +77,10 @@ def build_folder():
 
 
 def build(folder):
-    """Builds the extension, and the tool if that is wanted; their paths, the tool's or None."""
-    wants_tool = os.environ.get("GLGEMM_PYTHON_TOOL", "") not in ("", "0")
+    """Builds the extension; its path."""
     options = ["-DCMAKE_BUILD_TYPE=Release", "-DGLGEMM_PYTHON=ON", f"-DPython_EXECUTABLE={sys.executable}", "-DBUILD_SHARED_LIBS=OFF"]
-    options += ["-DCMAKE_UNITY_BUILD=ON", f"-DGLGEMM_BUILD_TOOLS={'ON' if wants_tool else 'OFF'}"]
-    options += [f"-DGLGEMM_BUILD_{part}=OFF" for part in ("TESTS", "BLAS", "DISTRIBUTED", "PEERS")]
-    options += [f"-DGLGEMM_PORTABLE={'OFF' if wants_tool else 'ON'}"]  # a portable tool would lack .npz files
+    options += ["-DCMAKE_UNITY_BUILD=ON", "-DGLGEMM_PORTABLE=ON"]
+    options += [f"-DGLGEMM_BUILD_{part}=OFF" for part in ("TOOLS", "TESTS", "BLAS", "DISTRIBUTED", "PEERS")]
     # Nothing of this machine's folders in what is built, and no names of what is private.
     options += [f"-DCMAKE_CXX_FLAGS=-ffile-prefix-map={ROOT}/= -ffile-prefix-map={folder}/=", "-DCMAKE_MODULE_LINKER_FLAGS=-s"]
     options += shlex.split(os.environ.get("GLGEMM_CMAKE_OPTIONS", ""))
@@ -91,10 +88,9 @@ def build(folder):
     targets = subprocess.run(["cmake", "--build", str(folder), "--target", "help"], check=True, capture_output=True, text=True).stdout
     if "glgemm_python" not in targets:
         raise SystemExit("glgemm: CMake has left out the Python module; its lines above say what is missing")
-    wanted = ["glgemm_python"] + ["glgemm_tool"] * wants_tool
-    subprocess.run(["cmake", "--build", str(folder), "--parallel", str(os.cpu_count() or 1), "--target", *wanted], check=True)
+    subprocess.run(["cmake", "--build", str(folder), "--parallel", str(os.cpu_count() or 1), "--target", "glgemm_python"], check=True)
     module = sorted((folder / "python" / "glgemm").glob(f"_core*{sysconfig.get_config_var('EXT_SUFFIX')}"))
-    return module[-1], folder / "bin" / "glgemm" if wants_tool else None
+    return module[-1]
 
 
 class Wheel:
@@ -151,13 +147,11 @@ prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 
 def wheel_of_what_is_built(wheel_directory):
-    """A wheel that holds the extension, the tool if there is one, and no Python files."""
+    """A wheel that holds the extension, and no Python files."""
     with build_folder() as folder:
-        module, tool = build(folder)
-        wheel = Wheel(wheel_directory, tag(*filter(None, (module, tool))))
+        module = build(folder)
+        wheel = Wheel(wheel_directory, tag(module))
         wheel.add(f"glgemm/{module.name}", module.read_bytes(), executable=True)
-        if tool:
-            wheel.add("glgemm/bin/glgemm", tool.read_bytes(), executable=True)
     return wheel
 
 

@@ -1,4 +1,4 @@
-"""What a user sees of the package: doctests, help, the tutorial, hints for types, the tool."""
+"""What a user sees of the package: doctests, help, the tutorial, hints for types."""
 
 import doctest
 import os
@@ -74,36 +74,17 @@ def test_modules_import_those_before_them():
         text = (FOLDER / f"{module}.py").read_text(encoding="utf-8")
         imported = re.findall(r"^ *from \.(\w+) import", text, re.M) + ["_core"] * ("from . import _core" in text)
         assert set(imported) <= set(order[:place]), module
-    others = {path.stem for path in FOLDER.glob("_*.py")} - set(order) - {"__init__", "__main__"}
+    others = {path.stem for path in FOLDER.glob("_*.py")} - set(order) - {"__init__"}
     assert not others
-
-
-def test_the_tool():
-    done = subprocess.run([sys.executable, "-m", "glgemm", "--version"], capture_output=True, text=True, timeout=60)
-    if done.returncode == 2 and "not installed" in done.stderr:
-        pytest.skip("the tool is not here")
-    assert done.returncode == 0 and glgemm.__version__ in done.stdout
-    assert subprocess.run([sys.executable, "-m", "glgemm", "nonsense"], capture_output=True, timeout=60).returncode == 2
-
-
-def test_a_wheel_without_the_tool(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "tools"))
-    import python_package
-
-    monkeypatch.setattr(python_package, "build", lambda folder: (pathlib.Path(glgemm._core.__file__), None))
-    with zipfile.ZipFile(tmp_path / python_package.build_wheel(str(tmp_path))) as wheel:
-        assert not [name for name in wheel.namelist() if "/bin/" in name]
 
 
 @pytest.mark.parametrize("kind", ["wheel", "editable"])
 def test_what_pip_installs(kind, tmp_path, monkeypatch):
-    """The packages that tools/python_package.py makes of the extension that is tested here, and of a tool that says its name."""
+    """The packages that tools/python_package.py makes of the extension that is tested here."""
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     import python_package
 
-    tool = tmp_path / "tool"
-    tool.write_text("#!/bin/sh\necho the tool of this package: $@\n", encoding="utf-8")
-    monkeypatch.setattr(python_package, "build", lambda folder: (pathlib.Path(glgemm._core.__file__), tool))
+    monkeypatch.setattr(python_package, "build", lambda folder: pathlib.Path(glgemm._core.__file__))
     made, told, installed = tmp_path / "made", tmp_path / "told", tmp_path / "installed"
     made.mkdir()
     told.mkdir()
@@ -115,15 +96,10 @@ def test_what_pip_installs(kind, tmp_path, monkeypatch):
     for entry in (told / info).iterdir():  # what pip reads before is what it gets
         assert entry.read_bytes() == (installed / info / entry.name).read_bytes()
     assert ("glgemm/_products.py" in names) == (kind == "wheel")
-    (installed / "glgemm" / "bin" / "glgemm").chmod(0o755)
     environment = {**os.environ, "PYTHONPATH": str(installed)}
     code = "import glgemm, numpy as np; print(glgemm.__path__[0], glgemm.matmul(np.eye(2, dtype='f4'), np.ones((2, 1), 'f4')).sum())"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
     assert done.stdout == f"{installed / 'glgemm'} 2.0\n", done.stderr
-    done = subprocess.run(
-        [sys.executable, "-m", "glgemm", "devices"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
-    )
-    assert done.stdout == "the tool of this package: devices\n", done.stderr
 
 
 def test_the_tag_of_a_wheel(tmp_path, monkeypatch):

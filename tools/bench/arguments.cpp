@@ -1,7 +1,6 @@
 // The command line of glgemm bench.
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -17,7 +16,6 @@
 #include "bench/bench.hpp"
 #include "bench/table.hpp"
 #include "peers/peers.hpp"
-#include "system/files.hpp"
 #include "system/program.hpp"
 #include "verbs.hpp"
 
@@ -75,10 +73,10 @@ CheckMethod check_method(const std::string& word) {
 /// @throws std::invalid_argument  options that do not go together
 void require_agreement(const Arguments& arguments, const BenchOptions& bench) {
   if (bench.batch > 1 || bench.kernels.size() > 1 || bench.kernels.front().space || !bench.peers.empty() || bench.roofline ||
-      bench.paper || bench.budget_ms || !bench.image_dir.empty())
+      bench.paper || bench.budget_ms)
     throw std::invalid_argument(
         "--scaling, memory limits, --enqueue and --first are for one kernel, or auto, and go without --batch, --peer, "
-        "--roofline, --paper, --budget and --image-dir");
+        "--roofline, --paper and --budget");
   if ((arguments.first || arguments.enqueue) &&
       (bench.check != CheckMethod::automatic || (arguments.first && (bench.alpha != 1.0 || bench.beta != 0.0 || bench.warmup))))
     throw std::invalid_argument("--first and --enqueue go without --check, and --first without --alpha, --beta and --warmup");
@@ -219,10 +217,6 @@ int bench(Arguments& arguments) {
   if (!arguments.peer.empty()) options.peers = parse_peers(arguments.peer);
   if (arguments.roofline) options.roofline.emplace();
   options.check = check_method(arguments.check);
-  if (!options.image_dir.empty() && !std::filesystem::is_directory(to_path(options.image_dir)))
-    throw std::invalid_argument("--image-dir: '" + options.image_dir + "' is not a folder");
-  if (groups.size() > 1 && !options.image_dir.empty())
-    throw std::invalid_argument("--image-dir is for products of one type: files of several would have the same names");
   for (const ModelShapes& group : groups) choose_types(arguments, group);  // what does not go together is refused here
   arguments.json.open();
   BenchResult all;
@@ -330,7 +324,6 @@ void add_ways(CLI::App& verb, Arguments& arguments) {
              "Runs before those that count (default: 1 to 50, for a tenth of a second)")
       ->check(in_range(0, 1000000));
   arguments.json.add_option(verb, "results and ratios");
-  add_option(verb, "--image-dir", arguments.options.image_dir, "FOLDER", "Where to draw each C and its error as heat maps");
 }
 
 }  // namespace

@@ -15,10 +15,7 @@
 #include "arguments/options.hpp"
 #include "bench/measure.hpp"
 #include "bench/table.hpp"
-#include "drawing/image.hpp"
-#include "files/files.hpp"
 #include "peers/peers.hpp"
-#include "system/files.hpp"
 #include "terminal/progress.hpp"
 
 namespace glgemm::tools {
@@ -148,7 +145,6 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
   double work_done = 0;
   bool passed = true;
   std::vector<Ours> ours;
-  std::vector<std::string> images;
   std::vector<Ratio> all_shapes;
   for (const ShapeRun& job : jobs) {
     const Shape& shape = job.shape;
@@ -166,23 +162,6 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
 
     const auto place = [&](const Measurement& x) { return fmt::format("size {}, {}", to_string(shape), x.ran); };
     const bool full_check = options.check == CheckMethod::full || (options.check == CheckMethod::automatic && !too_long);
-    const auto write_images = [&](const Measurement& x) {
-      std::string name = fmt::format("bench-{}-{}", to_string(shape), x.ran);
-      std::replace(name.begin(), name.end(), ' ', '-');
-      const std::string path = to_text(to_path(options.image_dir) / name);
-      const auto write = [&](const char* suffix, const Picture& picture) {
-        OutputFile file(path + suffix);
-        write_png(file, picture);
-        file.commit();
-        images.push_back(file.path());
-      };
-      write(".png", trial->picture("C, " + place(x)));
-      if (!full_check) {
-        table.note("   " + place(x) + ": no image of the error, which would need the full check");
-        return;
-      }
-      write("-error.png", error_map(trial->error_ratios(), "Error of C, " + place(x)));
-    };
     std::vector<RequestedKernel> kernels = job.kernels;
     if (!job.space.empty()) {
       std::size_t count = 0;
@@ -201,10 +180,7 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
     Entrants entrants{kernels, peers, full_check, {}, {}, {}};
     if (clock) entrants.control = [&clock] { return clock->rate(); };
     entrants.begins = [&](const std::string& who) { progress.show(work_done, to_string(shape) + ", " + who); };
-    entrants.checked = [&](const Measurement& x) {
-      work_done += work(shape);
-      if (!options.image_dir.empty()) write_images(x);
-    };
+    entrants.checked = [&] { work_done += work(shape); };
     std::vector<double> rates;
     const std::vector<Measurement> results = trial->measure(engine, entrants, options, rates);
     if (!rates.empty()) json["control"].push_back({{"size", to_string(shape)}, {"gflops", rates}});
@@ -242,7 +218,6 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
   }
   table.notes();
   if (options.paper) print_paper(out, ours);
-  for (const std::string& image : images) out << "wrote " << image << '\n';
   return bench_result(passed, json);
 }
 

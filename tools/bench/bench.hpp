@@ -66,7 +66,6 @@ struct BenchOptions {
   std::string opencl_device;       ///< for peers on OpenCL, see PeerClient
   std::optional<RooflineOptions> roofline;
   CheckMethod check = CheckMethod::automatic;
-  std::string image_dir;            ///< empty: no images
   bool paper = false;               ///< the paper's figures are printed beside ours
   std::optional<double> budget_ms;  ///< each kernel runs each shape once more as a Job, with this budget for each call
 };
@@ -85,7 +84,6 @@ struct BenchResult {
 /// The context must be current. What cannot run, or does not fit into memory, is refused before anything runs.
 /// @throws std::invalid_argument  a shape or kernel that cannot be planned, or the matrices do not fit into memory
 /// @throws Unsupported            a kernel asked for by name, or a peer, cannot run a shape, or the driver lacks the type
-/// @throws FileError              an image cannot be written
 /// @throws std::runtime_error     a peer's program or device cannot be had
 BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream& table);
 

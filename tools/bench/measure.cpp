@@ -134,8 +134,6 @@ class TypedTrial final : public Trial {
   TypedTrial(const Shape& shape, const BenchOptions& options)
       : product_(random_product<T>(shape, options)), peer_problem_(peer_problem(shape, options)) {}
   Baseline serial(double seconds) const override { return measure_serial(product_, seconds); }
-  Picture picture(const std::string& title) const override { return heat_map(as_float(c_), title); }
-  Matrix<float> error_ratios() const override { return tools::error_ratios(product_, c_); }
 
   std::vector<Measurement> measure(Engine& engine, const Entrants& who, const BenchOptions& options,
                                    std::vector<double>& rates) override {
@@ -306,7 +304,7 @@ class TypedTrial final : public Trial {
       if (const Precision precision = x.result.report.plan->precision; precision != Precision::standard)
         x.result.ran += " " + std::string(to_string(precision));
     }
-    who.checked(x.result);
+    who.checked();
   }
 
   static void run_in_turn(std::vector<Entrant<C>>& entrants, const BenchOptions& options) {

@@ -15,7 +15,6 @@
 
 #include "bench/bench.hpp"
 #include "bench/samples.hpp"
-#include "drawing/image.hpp"
 #include "peers/peers.hpp"
 #include "product/product.hpp"
 
@@ -60,8 +59,7 @@ struct Entrants {
   bool full_check = true;
   std::function<double()> control{};                    ///< of the clock, see at_steady_clock(); none where a CPU computes
   std::function<void(const std::string& name)> begins;  ///< called before an entrant is measured, or finished
-  std::function<void(const Measurement& result)>
-      checked;  ///< called when an entrant's C has been checked; picture() is then of this C
+  std::function<void()> checked;                        ///< called when an entrant's C has been checked
 };
 
 /// The result of a first pass over many kernels.
@@ -101,9 +99,6 @@ class Trial {
   /// The seconds that the transfers of a streamed product take alone. They move the bytes that the report counts, up and down, in
   /// sections of the plan's size, through DeviceMatrix.
   virtual double transfer_seconds(Engine& engine, const StreamReport& streamed) const = 0;
-  /// A heat map of the C that was checked last.
-  virtual Picture picture(const std::string& title) const = 0;
-  virtual Matrix<float> error_ratios() const = 0;
 };
 
 std::unique_ptr<Trial> make_trial(const Shape& shape, const BenchOptions& options);

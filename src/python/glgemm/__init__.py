@@ -34,7 +34,7 @@ quantize    rounds a matrix to codes of 4 to 8 bits
 load        a model's file, .gguf or .safetensors
 Quantized   such a matrix on the host; Engine.quantized() brings it to a device
 
-The tutorial is docs/python.md; docs/weights.md is about quantised matrices. `python -m glgemm` runs the tool `glgemm`.
+The tutorial is docs/python.md; docs/weights.md is about quantised matrices.
 """
 
 from ._convolve import convolve
