@@ -78,12 +78,8 @@ ranks 2 "$program" faulty || fail "faulty accelerators: status $?: $(cat stdout 
 [ "$(grep -c '^faulty: .*C fails its checksums in the piece of' stdout)" -eq 2 ] || fail "faulty accelerators: $(cat stdout)"
 grep -q 'on rank [01] of 2' stdout || fail "faulty accelerators: no rank is named: $(cat stdout)"
 
-# Each tile of A goes to the other ranks of its row of the grid and each of B to those of its column, once: docs/distributed.md. The grids
-# are 1 x 1, 1 x 2 and 2 x 2.
-for n in 1 2 4; do
-  ranks $n "$program" rate 256 || fail "traffic on $n ranks: status $?: $(cat stdout stderr)"
-  grep -q "bytes between ranks $((n / 2 * 256 * 256 * 4))," stdout || fail "traffic on $n ranks: $(cat stdout)"
-done
+# What is sent is what tools/distributed-model says, to the byte.
+python3 "$tests/../tools/distributed-model" --check "$program" --size 256 >stdout 2>stderr || fail "the model: $(cat stdout stderr)"
 
 # ---- The tool
 
