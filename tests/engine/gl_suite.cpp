@@ -200,8 +200,8 @@ TEST_CASE("the comparison finds one wrong element of C, and one byte beside it")
   };
   int elements = 0, bits = 0, gaps = 0;
   std::uint64_t seed = 1;
-  for (const ProgramKey& program : test::programs(
-           {parse_kernel("naive"), parse_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4")}, engine.limits(), 1))
+  for (const ProgramKey& program : in_part(test::programs(
+           {parse_kernel("naive"), parse_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4")}, engine.limits(), 1)))
     for (int i = 0; test::computes() && i < 6; ++i, ++seed) {
       CAPTURE(to_string(program));
       CAPTURE(seed);
@@ -225,9 +225,8 @@ TEST_CASE("the comparison finds one wrong element of C, and one byte beside it")
         return true;
       });
     }
-  if (test::computes()) {
-    CHECK(elements > 70);
-    CHECK(bits > 10);
-    CHECK(gaps > 70);
-  }
+  if (!test::computes() || part().of > 1) return;
+  CHECK(elements > 70);
+  CHECK(bits > 10);
+  CHECK(gaps > 70);
 }
