@@ -9,7 +9,7 @@
 namespace glgemm::test {
 
 /// GLGEMM_TEST_PART=I/N: the I-th part from 0 on of N parts of the programs. They take longest to compile on the newer Mesas, of which
-/// each takes another part. So do tests of plans by their random numbers, which are slow under sanitizers.
+/// each takes another part. So do tests of plans and of the tuner, by random numbers or problems, which are slow under sanitizers.
 struct Part {
   std::uint32_t index = 0, of = 1;
   /// Whether a program, or a random number, is in it: as if by chance, since every other one in their list is of one kind.
