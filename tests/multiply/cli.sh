@@ -143,13 +143,9 @@ if [ "$(id -u)" -ne 0 ]; then
   bad 'unreadable' 'Permission denied' multiply unreadable.npy B.npy -o C.npy
   chmod 600 unreadable.npy
 fi
-bad 'no verb' 'a verb is missing'
-bad 'unknown verb' "'frobnicate' is not a verb" frobnicate A.npy
-bad 'unknown option before the verb' "'--fast' is not a verb" --fast
 bad 'no files' 'A' multiply
 bad 'no output' 'output' multiply A.npy B.npy
 bad 'too many files' 'extra.npy' multiply A.npy B.npy extra.npy -o C.npy
-bad 'unknown option' '--fast' $m --fast
 bad 'transpose of a missing file' 'No such file' transpose missing.npy -o T.npy
 bad 'transpose of text' 'something else' transpose text.npy -o T.npy
 bad 'transpose into a missing folder' "there is no folder 'missing'" transpose A.npy -o missing/T.npy

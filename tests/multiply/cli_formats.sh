@@ -36,10 +36,9 @@ npy v4.npy '<f4' '(2,)' '\0\0\200\077\0\0\0\100'
 npy w4.npy '<f4' '(3,)' '\0\0\200\077\0\0\0\100\0\0\100\100'
 npy B23.npy '<f4' '(2, 3)' '\0\0\200\077\0\0\0\100\0\0\100\100\0\0\200\100\0\0\240\100\0\0\300\100'
 
-# ---- Promotion: A A = {{7, 10}, {15, 22}}
+# ---- Promotion: A A = {{7, 10}, {15, 22}}. tests/product/promotion.cpp has every pair, and NumPy says below what is right.
 good 'f4 f8' '<f8' '(2, 2)' f8 '7 10 15 22' A_f4.npy A_f8.npy
 note "'A_f4.npy' holds float32 and 'A_f8.npy' float64: they are multiplied in float64, as by NumPy (--type says another type)"
-good 'f8 f4' '<f8' '(2, 2)' f8 '7 10 15 22' A_f8.npy A_f4.npy
 good 'f8 f4, as f4' '<f4' '(2, 2)' f4 '7 10 15 22' A_f8.npy A_f4.npy --type f32
 good 'f2 f4' '<f4' '(2, 2)' f4 '7 10 15 22' A_f2.npy A_f4.npy
 grep -q ' in f16/f32 with sums in f32$' stdout && [ ! -s stderr ] || fail "f2 f4: $(cat stdout stderr)"
@@ -50,16 +49,8 @@ note "'A_f2.npy' is converted from float16 to float32 in C order"
 good 'f2 f4, all elements checked' '<f4' '(2, 2)' f4 '7 10 15 22' A_f2.npy A_f4.npy --check full
 good 'f2 f4 to f2' '<f2' '(2, 2)' x2 '4700 4900 4b80 4d80' A_f2.npy A_f4.npy --c-type f16 --check full
 bad 'f4 f4 to f2' '--c-type: a product in f32 cannot be written as f16' multiply A_f4.npy A_f4.npy -o C.npy --c-type f16
-good 'i1 f2' '<f4' '(2, 2)' f4 '7 10 15 22' A_i1.npy A_f2.npy
-good 'i2 f2' '<f4' '(2, 2)' f4 '7 10 15 22' A_i2.npy A_f2.npy
-good 'i4 f4' '<f8' '(2, 2)' f8 '7 10 15 22' A_i4.npy A_f4.npy
-good 'i8 f4' '<f8' '(2, 2)' f8 '7 10 15 22' A_i8.npy A_f4.npy
-good 'u8 i8, which promote to f8' '<f8' '(2, 2)' f8 '7 10 15 22' A_u8.npy A_i8.npy
 good 'c8 f4' '<c8' '(2, 2)' f4 '7 0 10 0 15 0 22 0' A_c8.npy A_f4.npy
-good 'c8 f8' '<c16' '(2, 2)' f8 '7 0 10 0 15 0 22 0' A_c8.npy A_f8.npy
 good 'b1 f4' '<f4' '(2, 2)' f4 '1 2 4 6' A_b1.npy A_f4.npy
-good 'i1 i4' '<i4' '(2, 2)' d4 '7 10 15 22' A_i1.npy A_i4.npy
-good 'u1 u4' '<u4' '(2, 2)' u4 '7 10 15 22' A_u1.npy A_u4.npy
 # Streamed too.
 good 'f4 f8, streamed' '<f8' '(2, 2)' f8 '7 10 15 22' A_f4.npy A_f8.npy --memory-limit 1M
 note "'A_f4.npy' holds float32 and 'A_f8.npy' float64: they are multiplied in float64"
@@ -222,8 +213,6 @@ bad 'too many digits' '--digits' multiply A.csv A.csv -o T.csv --digits 18
 rm -f C.csv C.mtx
 printf '1,2\n3\n' >torn.csv
 bad 'torn CSV' "'torn.csv' line 2: 1 number instead of 2 as in the first row" multiply torn.csv A.csv -o C.npy
-printf 'a,b\n' >words.csv
-bad 'words' "'words.csv' line 1: 'a' is not a number" multiply words.csv A.csv -o C.npy
 bad 'CSV, streamed' "'A.csv' is not a .npy file, and only .npy files can be read and written in parts" multiply A.csv A.csv -o C.npy --memory-limit 1M
 bad 'CSV out, streamed' "'C.csv' is not a .npy file, and only .npy files can be read and written in parts" multiply A_f4.npy A_f4.npy -o C.csv --memory-limit 1M
 bad 'complex CSV' "cannot write 'C.csv': a .csv file has no complex numbers; .npy and .mtx files have" multiply A_c8.npy A_c8.npy -o C.csv

@@ -9,10 +9,10 @@
 namespace glgemm::test {
 
 /// GLGEMM_TEST_PART=I/N: the I-th part from 0 on of N parts of the programs. They take longest to compile on the newer Mesas, of which
-/// each takes another part.
+/// each takes another part. So do tests of plans and of the tuner, by random numbers or problems, which are slow under sanitizers.
 struct Part {
   std::uint32_t index = 0, of = 1;
-  /// Whether a program is in it: as if by chance, since every other one in their list is of one kind.
+  /// Whether a program, or a random number, is in it: as if by chance, since every other one in their list is of one kind.
   bool has(std::size_t program) const { return (static_cast<std::uint32_t>(program) * 0x9e3779b9u >> 16) % of == index; }
 };
 inline Part part() {
