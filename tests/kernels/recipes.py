@@ -147,7 +147,7 @@ def main(folder, names):
     run("ninja", "-C", "build", "glgemm_tool", "glgemm_tests", "glgemm_program_sources", cwd=tree)
     run("../bin/glgemm_tests", cwd=tree / "build/tests")
     run("ctest", "--preset", "release", "-R", r"^(shader|house)\.", cwd=tree)
-    run(sys.executable, "tests/docs/check.py", "build/bin/glgemm", cwd=tree)
+    run(sys.executable, "tests/docs/check.py", tree / "build/bin/glgemm", cwd=tree)
     for name in names:
         RECIPES[name][2](tree)
     print("all of it works, and nothing else was touched")
