@@ -1,4 +1,5 @@
 #version 430 core
+#extension GL_GOOGLE_include_directive : require
 // border: copies a part of images into the workspace, with zeros where it reaches beyond them. A step before a convolution's products.
 //
 // A line is what lies together: of channels-last images a row of pixels with their channels, else a row of one channel. Lines make
@@ -13,6 +14,8 @@
 //           the images have: element, elements, line, lines
 // Macros    WORKGROUP: a power of two up to 1024; BITS: an element's bits, 8, 16 or 32; of larger elements a word's.
 //           With WIDE lines of the images begin and end at multiples of 16 bytes, and an element is so much
+
+#include "defaults.glsl"
 
 #define PER_WORD (32 / BITS)
 

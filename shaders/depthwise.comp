@@ -1,4 +1,5 @@
 #version 430 core
+#extension GL_GOOGLE_include_directive : require
 // depthwise: a convolution in which each output channel is made of one input channel, C = act(alpha conv(A, B) + D + bias). A is the
 // input, B the filters, C the output. There is next to nothing to compute: the time goes into reading A and writing C.
 //
@@ -19,6 +20,8 @@
 // Macros    FILTER_H, FILTER_W: the filter's sizes, 1 to 7, or both 0; its depth and dilations then are 1. STRIDE: along both, 1 or 2.
 //           RUN: 1, 2, 4 or 8, and no more than a row of the output has. WORKGROUP: a power of two from 4 to 256. Without sizes STRIDE and RUN are 1
 // Buffers and the other macros: gemm.glsl
+
+#include "defaults.glsl"
 
 #if WIDE
 #define A_READS VECTORS

@@ -2,7 +2,8 @@
 #
 # A line `#include "FILE"` is replaced by the text of FILE, which lies beside the shader, between two #line directives: a driver's
 # messages then name the line of the file itself, as source string 0 for the shader and 1, 2, ... for what is included, in the order in
-# which it stands.
+# which it stands. The line that enables the extension GL_GOOGLE_include_directive, which glslangValidator wants and drivers do not
+# know, is emptied.
 cmake_minimum_required(VERSION 3.22)
 
 # Lines may end in LF or CR LF; the text has LF. What CMake reads ends at a NUL byte, which no GLSL has.
@@ -55,6 +56,7 @@ function(expand path source result)
   set(sources ${sources} PARENT_SCOPE)
 endfunction()
 expand("${INPUT}" 0 text)
+string(REGEX REPLACE "(^|\n)[ \t]*#[ \t]*extension[ \t]+GL_GOOGLE_include_directive[^\n]*" "\\1" text "${text}")
 
 # As bytes, so that nothing in a shader can end a literal or be too long for one.
 string(HEX "${text}" bytes)

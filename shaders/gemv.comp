@@ -1,4 +1,5 @@
 #version 430 core
+#extension GL_GOOGLE_include_directive : require
 // gemv: C = act(alpha op(A) op(B) + beta C + D + bias) where B has few columns: A is read once, and nothing waits for anything else.
 // (Where C has few rows, the planner hands over the transposed product.)
 //
@@ -25,6 +26,8 @@
 //           CHUNKS: 0 or 1; SHARED_B: 0, or with PANELS 0 and a BROADCAST of 1 also 1
 //           TM: 1, 2, 4 or 8; TN: 1, 2, 4 or 8; LANES_K: a power of two up to WORKGROUP; WORKGROUP: a power of two from 4 to 256
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
+
+#include "defaults.glsl"
 
 #if BROADCAST > 1
 #extension GL_ARB_shader_ballot : require

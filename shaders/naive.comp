@@ -1,9 +1,12 @@
 #version 430 core
+#extension GL_GOOGLE_include_directive : require
 // naive: C = act(alpha op(A) op(B) + beta C + D + bias), one invocation for each element of C and no shared memory. It runs on every
 // driver.
 //
 // Macros    WORKGROUP_X, WORKGROUP_Y: powers of two up to 32
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
+
+#include "defaults.glsl"
 
 #define A_READS ELEMENTS
 #define B_READS ELEMENTS

@@ -1,4 +1,5 @@
 #version 430 core
+#extension GL_GOOGLE_include_directive : require
 // outer: C = act(alpha op(A) op(B) + beta C + D + bias) for a k of at most K: rank-1 and rank-k updates, BLAS's ger among them. Nearly
 // all of the time goes into reading and writing C, which happens once.
 //
@@ -12,6 +13,8 @@
 // Loops     TM * (1 + TN) turns
 // Macros    TM: a power of two up to 64; TN: 4, 8 or 16; K: 1, 2 or 4; WORKGROUP: a power of two from 4 to 256
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
+
+#include "defaults.glsl"
 
 #define A_READS ELEMENTS
 #define B_READS ELEMENTS

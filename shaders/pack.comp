@@ -1,4 +1,5 @@
 #version 430 core
+#extension GL_GOOGLE_include_directive : require
 // pack: brings op(A), or the transpose of op(B), into panels: aligned, padded with zeros, in the accumulator's type.
 //
 // The source has m rows (B: n columns) and k steps of k. A panel is `width` rows wide; panel q holds element (row, p) of the source
@@ -11,6 +12,8 @@
 // Uniforms  size: the rows, the padded k, k, the items; a_at: the source's placement; panels_at: the first vector of the panels, the
 //           panels' width in vectors, the vectors from item to item, lanes; flags: PACKS_B if the source is B
 // Macros    WORKGROUP: a power of two up to 1024; the other macros, buffers and uniforms: the files that are included
+
+#include "defaults.glsl"
 
 #define A_READS ELEMENTS
 

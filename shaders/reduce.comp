@@ -1,4 +1,5 @@
 #version 430 core
+#extension GL_GOOGLE_include_directive : require
 // reduce: C = act(alpha S + beta C + D + bias), where S is the sum of what a kernel with PARTS 1 left for each part of k.
 //
 // Each invocation adds up one element, always in the order of the parts, so that equal plans give equal bits.
@@ -6,6 +7,8 @@
 // Grid      workgroups over the elements of C, row after row, from x0 on (x), and over the items of a batch (z) from z0 on
 // Macros    WORKGROUP: a power of two up to 1024
 // Shapes: gemm.glsl; buffers, uniforms and the other macros: the files that are included
+
+#include "defaults.glsl"
 
 #define WINDOWS 0
 

@@ -1,4 +1,5 @@
 #version 430 core
+#extension GL_GOOGLE_include_directive : require
 // register: C = act(alpha op(A) op(B) + beta C + D + bias) from registers alone: no shared memory, no barrier. For drivers that
 // compute on a CPU, where those cost most, and for GPUs whose shared memory is no faster than their memory.
 //
@@ -18,6 +19,8 @@
 //           GPUs more than 1. BROADCAST: 1, or with PANELS and a WORKGROUP_Y of 1 a power of two up to 16 that is no more than WORKGROUP
 //           and than a subgroup has; elements are of 32 bits
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
+
+#include "defaults.glsl"
 
 #if BROADCAST > 1
 #extension GL_ARB_shader_ballot : require

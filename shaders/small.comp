@@ -1,4 +1,5 @@
 #version 430 core
+#extension GL_GOOGLE_include_directive : require
 // small: C = act(alpha op(A) op(B) + beta C + D + bias) for the many small items of a batch.
 //
 // Each invocation computes a tile of TM x TN elements of one item's C in registers. The tiles of all items are numbered one after the
@@ -7,6 +8,8 @@
 // Grid      ceil(items * ceil(m / TM) * ceil(n / TN) / WORKGROUP) workgroups along x, for the items from z0 on
 // Macros    TM, TN: 1 to 8; WORKGROUP: a power of two up to 1024
 // Shapes, buffers, uniforms and the other macros: gemm.glsl
+
+#include "defaults.glsl"
 
 #define A_READS ELEMENTS
 #define B_READS ELEMENTS

@@ -1,4 +1,5 @@
 #version 430 core
+#extension GL_GOOGLE_include_directive : require
 // texture: copies between a level of a texture, or a layer of it, and images in a buffer whose channels are innermost. Each invocation moves
 // one texel: the buffer has the first channels of it.
 //
@@ -7,6 +8,8 @@
 // Uniforms  size: columns, rows, channels; y0: the texture's first row; a_at, c_at: the buffer's first element
 // Macros    TEXELS: a texel's format, below; WRITES: 1 if the texture is written; WORKGROUP_X, WORKGROUP_Y: powers of two up to 32;
 //           TYPE_A, TYPE_C: the elements of the buffer, F32, F16 or BF16, TYPE_A with WRITES. The other macros, buffers and uniforms: the files that are included
+
+#include "defaults.glsl"
 
 #include "common.glsl"
 #include "types.glsl"

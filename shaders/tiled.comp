@@ -1,4 +1,5 @@
 #version 430 core
+#extension GL_GOOGLE_include_directive : require
 // tiled: C = act(alpha op(A) op(B) + beta C + D + bias) through shared memory, the published algorithm and the named baseline.
 //
 // A workgroup of TILE x TILE invocations computes a block of TILE x TILE elements of C. It walks along k in steps of TILE. In each step
@@ -6,6 +7,8 @@
 //
 // Macros    TILE: 2, 4, 8, 16 or 32
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
+
+#include "defaults.glsl"
 
 #define A_READS ELEMENTS
 #define B_READS ELEMENTS

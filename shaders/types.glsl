@@ -8,6 +8,21 @@
 //           digits of f32, 2 as two floats, 3 as doubles. With 1 to 3 PARTS is 1, and a dispatch sums whole blocks of k
 //           SEALED: 1 if these hold even on drivers that fuse or reorder what is `precise`
 
+#ifndef GLGEMM  // see defaults.glsl
+#define F32 0
+#define F64 1
+#define F16 2
+#define BF16 3
+#define I32 4
+#define U32 5
+#define I8 6
+#define C64 7
+#define C128 8
+#define F8E4M3 9
+#define F8E5M2 10
+#define U8 11
+#endif
+
 // How an operand is read: see operand_a.glsl.
 #define NOTHING 0
 #define ELEMENTS 1

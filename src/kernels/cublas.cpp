@@ -73,9 +73,8 @@ class CublasFamily final : public ProductFamily {
         return fmt::format("cublas takes lines that are at most {} elements apart, and those of {} are {}", most, which, ld);
       if (type == Type::i8 && !lies_in_words(problem, role, x, stride))
         return fmt::format(
-            "cublas takes i8 in whole words: k, the length of C's lines, and each ld and distance of items a multiple of 4, and "
-            "no "
-            "offsets; {} does not lie so",
+            "cublas takes i8 in whole words: k, the length of C's lines, and each ld and distance of items a multiple of 4, "
+            "and no offsets; {} does not lie so",
             which);
     }
     return {};

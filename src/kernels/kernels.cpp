@@ -194,6 +194,7 @@ std::string source(const ProgramKey& key, ShadingLanguage language) {
   std::string result(language == ShadingLanguage::essl_310   ? "#version 310 es\n"
                      : language == ShadingLanguage::essl_320 ? "#version 320 es\n"
                                                              : text.substr(0, first_line_end));
+  result += "#define GLGEMM 1\n";  // defaults.glsl does not apply
   for (const auto& [macro, value] : kernels::macros(key)) result += fmt::format("#define {} {}\n", macro, value);
   result += "#line 2\n";  // errors name the line of the .comp file
   return result += text.substr(first_line_end);

@@ -29,7 +29,24 @@ const Limits devices[] = {
 
 }  // namespace
 
-TEST_CASE("the host emits each macro once, and a shader reads those of its family's parameters") {
+TEST_CASE("the host emits each macro once, and all that have a default; a shader reads those of its family's parameters") {
+  std::map<std::string, int> all;
+  for (const Kernel& kernel : all_kernels())
+    for (const auto& [macro, value] : kernels::macros({.kernel = kernel})) all[macro] = value;
+  const std::string text(shaders::text("naive"));
+  const std::regex blocks("#ifndef GLGEMM[^]*?#endif"), define("#define (\\w+) (\\w+)\n"), type("B?[FIUC][0-9]\\w*");
+  std::size_t types = 0;
+  for (auto block = std::sregex_iterator(text.begin(), text.end(), blocks); block != std::sregex_iterator(); ++block) {
+    const std::string defaults = block->str();
+    for (auto it = std::sregex_iterator(defaults.begin(), defaults.end(), define); it != std::sregex_iterator(); ++it) {
+      const std::string name = (*it)[1], value = (*it)[2];
+      CHECK_MESSAGE(all.contains(name), name);
+      if (!std::regex_match(name, type)) continue;
+      ++types;
+      CHECK_MESSAGE(value == std::to_string(all[name]), name);
+    }
+  }
+  CHECK(types == std::size(all_types));
   for (const Kernel& kernel : all_kernels()) {
     const std::string code = std::regex_replace(std::string(shaders::text(name(kernel))), std::regex("//[^\n]*"), "");
     std::set<std::string> emitted;

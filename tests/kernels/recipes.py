@@ -53,6 +53,7 @@ def add_type(tree):
     struct = re.search(r"struct float8_e5m2 : FloatFormat<5, 2> \{.*?\};\n", floats.read_text(encoding="utf-8"), flags=re.S)[0]
     insert(floats, struct, "/// 1 sign, 3 exponent and 4 fraction bits.\n" + struct.replace("float8_e5m2", "float8_e3m4").replace("<5, 2>", "<3, 4>"))
     shader = tree / "shaders/types.glsl"
+    insert(shader, "#define F8E5M2 10\n", f"#define F8E3M4 {number}\n")
     # Shifted into a half, the exponent is 12 too small; infinity and NaN have the largest one.
     insert(shader, "  if (type == F8E5M2) return from_half(bits << 8);  // the upper bits of a half\n", """  if (type == F8E3M4) {
     PRECISE float short_one = EXACT(from_half((bits & 0x80u) << 8 | (bits & 0x7fu) << 6) * 4096.0);
