@@ -31,6 +31,22 @@ std::int64_t host_step(const char* what, const BufferView& view, std::int64_t ld
   return ld * element;
 }
 
+/// Lines without gaps on the device, or one.
+void read_dense_lines(const gl::Api& api, const BandedLines& from, std::int64_t line, std::int64_t count, std::int64_t bytes,
+                      const HostLines<void*>& to) {
+  const bool dense = to.step == bytes;
+  const std::int64_t most = dense ? count : std::max<std::int64_t>(1, packed_bytes / bytes);
+  std::vector<std::byte> packed;
+  for (std::int64_t done = 0, run = 0; done < count; done += run) {
+    run = std::min({count - done, from.left(line + done), most});
+    auto* data = static_cast<std::byte*>(to.data) + done * to.step;
+    if (!dense && run > 1) packed.resize(static_cast<std::size_t>(run * bytes));
+    const gl::Lines at = from.from(line + done);
+    gl::read_buffer(api, at.buffer, at.offset, dense || run == 1 ? data : packed.data(), run * bytes);
+    if (!dense && run > 1) copy_on_host(packed.data(), bytes, data, to.step, run, bytes);
+  }
+}
+
 }  // namespace
 
 StoredLines stored_lines(const BufferView& view) {
@@ -116,29 +132,19 @@ void read_lines(const Engine::State& state, const BandedLines& from, std::int64_
   const gl::Api& api = state.api;
   const gl::StateGuard guard(api, gl::copy_bindings);
   gl::barrier_before_transfers(api);
-  if (from.step != bytes && count > 1) {
-    // They are gathered on the device, so that there is one wait and not one for each line.
-    const std::int64_t most = std::min(count, std::max<std::int64_t>(1, gathered_bytes / bytes));
-    unsigned gathered = gl::create_buffer(api, most * bytes);
-    const BandedLines lines{{&gathered, 1}, most, bytes};
-    for (std::int64_t done = 0, run = 0; done < count; done += run) {
-      run = std::min(count - done, most);
-      copy_lines(api, from, line + done, lines, 0, run, bytes);
-      read_lines(state, lines, 0, run, bytes, {static_cast<std::byte*>(to.data) + done * to.step, to.step});
-    }
-    return gl::delete_buffer(api, gathered);
-  }
-  const bool dense = to.step == bytes;
-  const std::int64_t most = dense ? count : std::max<std::int64_t>(1, packed_bytes / bytes);
-  std::vector<std::byte> packed;
+  const bool has_gaps = from.step != bytes && count > 1;
+  // NVIDIA's driver moves a buffer that is read to the host, and for CUDA back each time.
+  if (!has_gaps && !state.library) return read_dense_lines(api, from, line, count, bytes, to);
+  // They are gathered on the device, so that there is one wait and not one for each line.
+  const std::int64_t most = std::min(count, std::max<std::int64_t>(1, gathered_bytes / bytes));
+  unsigned gathered = gl::create_buffer(api, most * bytes);
+  const BandedLines lines{{&gathered, 1}, most, bytes};
   for (std::int64_t done = 0, run = 0; done < count; done += run) {
-    run = std::min({count - done, from.left(line + done), most});
-    auto* data = static_cast<std::byte*>(to.data) + done * to.step;
-    if (!dense && run > 1) packed.resize(static_cast<std::size_t>(run * bytes));
-    const gl::Lines at = from.from(line + done);
-    gl::read_buffer(api, at.buffer, at.offset, dense || run == 1 ? data : packed.data(), run * bytes);
-    if (!dense && run > 1) copy_on_host(packed.data(), bytes, data, to.step, run, bytes);
+    run = std::min(count - done, most);
+    copy_lines(api, from, line + done, lines, 0, run, bytes);
+    read_dense_lines(api, lines, 0, run, bytes, {static_cast<std::byte*>(to.data) + done * to.step, to.step});
   }
+  gl::delete_buffer(api, gathered);
 }
 
 void Engine::upload(const void* from, std::int64_t ld, const BufferView& to) {

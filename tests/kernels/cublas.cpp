@@ -45,6 +45,7 @@ TEST_CASE("cublas: why it cannot run a product, as a sentence") {
   }
   const auto changed = [](const auto& change, Type type = Type::f16) {
     Problem problem = square(64, type);
+    if (type == Type::i8) problem.b.layout = Layout::column_major;
     change(problem);
     return reason(problem);
   };
@@ -64,9 +65,10 @@ TEST_CASE("cublas: why it cannot run a product, as a sentence") {
   CHECK(changed([](Problem&) {}, Type::i8).empty());
   for (const auto change :
        {+[](Problem& x) { x.k = 62; }, +[](Problem& x) { x.a.ld = 66; }, +[](Problem& x) { x.a.aligned = false; },
+        +[](Problem& x) { x.a.layout = Layout::column_major; }, +[](Problem& x) { x.b.layout = Layout::row_major; },
         +[](Problem& x) { x.n = 62; }, +[](Problem& x) { x.c.ld = 66; }, +[](Problem& x) { x.items = true; },
         +[](Problem& x) { x.batch = 2, x.a.batch_stride = 4098; }})
-    CHECK(contains(changed(change, Type::i8), "takes i8 in whole words"));
+    CHECK(contains(changed(change, Type::i8), "takes i8 where A and B lie along k, in whole words"));
 }
 
 TEST_CASE(

@@ -91,7 +91,8 @@ int multiply(int op_a, int op_b, int m, int n, int k, const void* alpha, const v
   const auto whole = [](const void* pointer, int ld) {
     return reinterpret_cast<std::uintptr_t>(pointer) % 4 == 0 && ld % 4 == 0;
   };
-  if (is(i8, i32, compute_i32) && whole(a, lda) && whole(b, ldb) && whole(c, ldc) && m % 4 == 0 && k % 4 == 0)
+  if (is(i8, i32, compute_i32) && op_a == 1 && op_b == 0 && whole(a, lda) && whole(b, ldb) && whole(c, ldc) && m % 4 == 0 &&
+      k % 4 == 0)
     return run(loop<std::int8_t, std::int32_t, std::int32_t>);
   return not_supported;
 }
