@@ -289,7 +289,7 @@ TEST_CASE("a convolution's copy, and a depthwise convolution, are enqueued in sl
       kept = late <= 1 + advances / 4;
       CHECK(job.progress() == 1);
     }
-    CHECK(advances > 3);
+    if (engine.limits().cpu) CHECK(advances > 3);  // a GPU may do all in one budget
     if (test::computes()) CHECK(kept);
   }
 }
@@ -493,7 +493,7 @@ TEST_CASE("no dispatch is longer than it may be") {
     const Clock::time_point begin = Clock::now();
     timed.by_gemm(usual);
     plain = Clock::now() - begin;
-    if (plain >= 4ms || side == 2048) break;
+    if (plain >= 4ms || side == 1024) break;  // the host multiplies them too
   }
   const auto longest = plain / 6;
   Engine engine = engine_of_short_dispatches(longest);

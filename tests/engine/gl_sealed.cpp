@@ -107,7 +107,7 @@ void check_place(const Place& place, const std::string& kernel, const Product<T>
   const StruckOff seen = engine.struck_off().front();
   CHECK(name(seen.program.kernel) == place.family);
   CHECK(!seen.program.sealed);
-  CHECK(contains(seen.reason, "whose bits are promised is wrong at element"));
+  CHECK_MESSAGE(contains(seen.reason, "whose bits are promised is wrong at element"), seen.reason);
   Engine blind = engine_of(place, false);
   CHECK(!bits_agree(product.run(blind, options), promised));
   Engine hopeless = engine_of(place, true, true);

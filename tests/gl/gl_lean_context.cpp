@@ -33,7 +33,7 @@ void (*lean_loader(const char* name))() {
 TEST_CASE("a context without what OpenGL ES leaves to extensions: right products, and times that are the host's") {
   EngineOptions options = test::engine_options();
   options.check_context = true;
-  options.max_dispatch = std::chrono::microseconds(200);  // so that a product comes in slices, which are timed
+  options.max_dispatch = std::chrono::microseconds(1);  // so that a product comes in slices, which are timed
   Engine engine = test::own_engine(options, lean_loader);
   CHECK_FALSE(engine.device().device_clock);
   CHECK(engine.limits().image_buffer_bytes == 0);
