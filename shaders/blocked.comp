@@ -39,6 +39,11 @@
 #define B_IMAGE (WIDE == 2)
 #include "gemm.glsl"
 
+// As in types.glsl: 1.1 times as fast, larger blocks slower; others were not measured.
+#if BM == 64 && BN <= 32 && !QUANTIZED
+#pragma optionNV(unroll all)
+#endif
+
 layout(local_size_x = WORKGROUP) in;
 
 // What differs between A and B: whether neighbours along k are neighbours in memory; the loads that make a square which is turned, else 1;
@@ -65,8 +70,9 @@ const int places_b = BN * BK / PER_VECTOR / square_b, loads_b = (places_b + WORK
 // turned four lie below each other, so that their stores meet no bank of shared memory twice (with PAD).
 // It is additive, since all sizes are powers of two: place(x + y) is place(x) + place(y).
 ivec2 place(Side its, int number) {
-  if (its.square > 1) return ivec2((number & 1) + number / 8 % (BK / span / 2) * 2, number / 2 % 4 + number / (4 * BK / span) * 4) * span;
-  return its.along_k ? ivec2(number % (BK / span) * span, number / (BK / span)) : ivec2(number / its.vectors, number % its.vectors * span);
+  return its.square > 1 ? ivec2((number & 1) + number / 8 % (BK / span / 2) * 2, number / 2 % 4 + number / (4 * BK / span) * 4) * span
+         : its.along_k  ? ivec2(number % (BK / span) * span, number / (BK / span))
+                        : ivec2(number / its.vectors, number % its.vectors * span);
 }
 // Load t of an invocation, counted from its first one's place.
 ivec2 load_at(Side its, int t) { return place(its, t / its.square * WORKGROUP) + ivec2(0, t % its.square); }
@@ -190,9 +196,8 @@ VECTOR turned(VECTOR lines[PER_VECTOR], int e) {
 
 // Stores what an invocation has loaded, `taken` steps of k ago.
 void keep_step_of_a(RAW_A loaded[loads_a], Source its, int taken, int lane, int phase) {
-  if (places_a < WORKGROUP && lane >= places_a) return;
   int moved = taken * stride_a().x;
-  for (int t = 0; t < loads_a; t += side_a.square) {
+  if (places_a >= WORKGROUP || lane < places_a) for (int t = 0; t < loads_a; t += square_a) {
     ivec2 load = load_at(side_a, t);
     uint to = uint((phase * in_shared(side_a, BK) + in_shared(side_a, load.x)) * span + its.to + load.y);
     int at = int(to / uint(span));
@@ -209,9 +214,8 @@ void keep_step_of_a(RAW_A loaded[loads_a], Source its, int taken, int lane, int 
   }
 }
 void keep_step_of_b(RAW_B loaded[loads_b], Source its, int taken, int lane, int phase) {
-  if (places_b < WORKGROUP && lane >= places_b) return;
   int moved = taken * stride_b().x;
-  for (int t = 0; t < loads_b; t += side_b.square) {
+  if (places_b >= WORKGROUP || lane < places_b) for (int t = 0; t < loads_b; t += square_b) {
     ivec2 load = load_at(side_b, t);
     uint to = uint((phase * in_shared(side_b, BK) + in_shared(side_b, load.x)) * span + its.to + load.y);
     int at = int(to / uint(span));
@@ -271,7 +275,7 @@ void main() {
   ivec2 block = block_of_workgroup(), at = place_of(lane);
   int row = block.x, column = block.y, lane_m = at.x, lane_n = at.y;
 
-  PRECISE RUNNING_VECTOR sum[TM][tile_vectors];
+  PRECISE_SUMS RUNNING_VECTOR sum[TM][tile_vectors];
   for (int i = 0; i < TM; ++i)
     for (int j = 0; j < tile_vectors; ++j) sum[i][j] = ZERO_VECTOR;
 
@@ -355,8 +359,10 @@ void main() {
   }
   // The sums pass by one place, so that finish() is compiled once and no register is indexed at run time: that would take all of them to
   // memory, in the loop above too.
-  int elements = max(PER_VECTOR, -size.z);  // compilers cannot see that this is PER_VECTOR: they would compile finish() as often
-  for (int q = 0; q < TM * tile_vectors; ++q) {
+  // Compilers cannot see that these are constants: they would compile finish() as often.
+  int elements = max(PER_VECTOR, -size.z);
+  int rounds = max(TM * tile_vectors, -size.z);
+  for (int q = 0; q < rounds; ++q) {
     RUNNING_VECTOR vector = sum[0][0];
     for (int i = 0; i < TM; ++i)
       for (int j = 0; j < tile_vectors; ++j)

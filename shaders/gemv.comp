@@ -19,7 +19,7 @@
 // SHARED_B   1: the workgroup brings rows of B to shared memory, see shared_columns.glsl, where what an invocation takes of them in a turn is
 //            whole vectors, and there is room for a turn. Else, and in the remainder of k behind the chunks, each reads what it needs.
 //
-// Macros    B_ALONG_K: 1 if A is quantised or an image, and B's columns are known to be successive elements that begin and end at
+// Macros    B_ALONG_K: 1 if A is quantised or WIDE, and B's columns are known to be successive elements that begin and end at
 //           multiples of 16 bytes
 //           BROADCAST: 1, or with a LANES_K of 1 and without PANELS a power of two up to 16 that is no more than WORKGROUP and than a
 //           subgroup has; sums are of 32 bits
@@ -52,6 +52,11 @@
 #endif
 #include "gemm.glsl"
 
+// NVIDIA's compiler writes too little out of its own accord: a few columns took up to 1.25 times as long. Of codes it writes enough.
+#if SHARED_B && !QUANTIZED
+#pragma optionNV(unroll all)
+#endif
+
 // A step along k: what 16 bytes of a row of A hold, or one element. It has parts of PART elements, for which B is read at a time.
 #define BY_LINES (WIDE > 0 && QUANTIZED != 1)
 #if !BY_LINES
@@ -61,6 +66,7 @@
 #define STEP (PER_VECTOR << WORD_SHIFT_A)
 #define PART PER_VECTOR
 #endif
+#define SUM_VECTORS (WORKGROUP * TM * TN / PER_VECTOR)
 #include "shared_columns.glsl"
 // What an invocation takes along k in a turn, and the successive rows of B that it then reads together.
 #ifdef CHUNK
@@ -88,9 +94,23 @@ layout(local_size_x = WORKGROUP) in;
 const int turn = WORKGROUP / LANES_K;  // rows that the workgroup has at the same time
 const int elements = TM * TN * turn;   // of C for each workgroup
 
-// The sums of lane 0 along k, column after column, then those of lane 1, and so on. The end runs through them by a run-time index, which
-// would have most GPUs keep an array of the invocation's own in memory.
-shared ACC sums[LANES_K * elements];
+// The sums of lane 0 along k, column after column, then those of lane 1, and so on: by vectors, if an invocation has whole ones, in the place of the
+// columns. The end runs through them by a run-time index, which would have most GPUs keep an array of the invocation's own in memory.
+#if TM * TN % PER_VECTOR == 0
+const int at_once = PER_VECTOR;
+#define VECTOR_OF_SUMS(x) vector_of(x)
+#define SUM_OF_VECTOR(vector, e) element(vector, e)
+#if SHARED_B
+#define sums shared_columns
+#else
+shared VECTOR sums[SUM_VECTORS];
+#endif
+#else
+const int at_once = 1;
+#define VECTOR_OF_SUMS(x) x[0]
+#define SUM_OF_VECTOR(vector, e) vector
+shared ACC sums[WORKGROUP * TM * TN];
+#endif
 
 // This invocation's columns of B: where they begin; or of panels where they do, and the first column's place in a vector.
 struct Columns {
@@ -309,13 +329,20 @@ void main() {
     }
   }
 
-  for (int i = 0; i < TM; ++i)
-    for (int j = 0; j < TN; ++j) sums[lane_k * elements + (j * TM + i) * turn + lane_m] = sum[i][j];
+#if SHARED_B
+  barrier();  // all have read the columns
+#endif
+  const int own = TM * TN / at_once, of_lane = own * turn;
+  for (int v = 0; v < own; ++v) {
+    ACC x[at_once];
+    for (int e = 0; e < at_once; ++e) x[e] = sum[(v * at_once + e) % TM][(v * at_once + e) / TM];
+    sums[lane_k * of_lane + v * turn + lane_m] = VECTOR_OF_SUMS(x);
+  }
 #if LANES_K > 1
   for (int lanes = LANES_K / 2; lanes > 0; lanes /= 2) {
     memoryBarrierShared();
     barrier();
-    for (int q = lane; q < lanes * elements; q += WORKGROUP) sums[q] += sums[q + lanes * elements];
+    for (int q = lane; q < lanes * of_lane; q += WORKGROUP) sums[q] += sums[q + lanes * of_lane];
   }
   memoryBarrierShared();
   barrier();
@@ -326,7 +353,7 @@ void main() {
 #else
   for (int q = lane; q < elements; q += WORKGROUP) {
 #endif
-    int r = row + q % (TM * turn), c = column + q / (TM * turn);
-    if (r < size.x && c < size.y) finish(layer, r, c, sums[q]);
+    int s = q / turn, r = row + s % TM * turn + q % turn, c = column + s / TM;
+    if (r < size.x && c < size.y) finish(layer, r, c, SUM_OF_VECTOR(sums[s / at_once * turn + q % turn], s % at_once));
   }
 }

@@ -5,7 +5,7 @@
 // that invocations which read vectors a power of two apart find them in different banks. PLACE_OF(x + y) is PLACE_OF(x) + PLACE_OF(y) where
 // y is less than the power of two of which x is a multiple.
 //
-// Macros    WORKGROUP, TN; SHARED_B: 0 for none of this
+// Macros    WORKGROUP, TN; SUM_VECTORS: for as many vectors there is room at least; SHARED_B: 0 for none of this
 #if SHARED_B
 // The vectors that each invocation brings.
 #if WORKGROUP > 128
@@ -16,7 +16,7 @@
 #define SHARED_VECTORS (SHARED_READS * WORKGROUP)
 #define SHARED_K (SHARED_VECTORS * PER_VECTOR / TN)
 #define PLACE_OF(v) ((v) + ((v) >> 3) + ((v) >> 6) + ((v) >> 9))
-shared VECTOR shared_columns[PLACE_OF(SHARED_VECTORS)];
+shared VECTOR shared_columns[max(PLACE_OF(SHARED_VECTORS), SUM_VECTORS)];
 
 // The row and the column of element e, a constant, of vector v. Vectors that lie a multiple of WORKGROUP apart hold the same columns.
 #if TN < PER_VECTOR

@@ -100,7 +100,7 @@ struct ProgramKey {
   /// Tables say where the elements of A, B or C lie. In a pack program, A is the packed operand.
   bool indexed_a = false, indexed_b = false, indexed_c = false;
   /// blocked without panels: the operand's neighbours in memory are neighbours along k.
-  /// gemv has b_along_k alone, where A is quantised or an image: the same of B, whose columns it then reads 16 bytes at a time.
+  /// gemv has b_along_k alone, where A is quantised or read by vectors: the same of B, whose columns it then reads 16 bytes at a time.
   bool a_along_k = false;
   bool b_along_k = false;
   /// Halves and 8-bit floats are decoded by integers, for a driver that cannot unpack them.

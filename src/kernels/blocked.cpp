@@ -120,11 +120,11 @@ bool make_fit(Blocked& k, const Problem& problem, bool pairs, const Fit& fit) {
   return k.block_k > 0 && fitting_registers(k, problem, pairs, fit) <= fit.registers;
 }
 
-/// About how many instructions decode an element whose type is not its sums', by the same compilers. The compiler for
-/// Adreno moves registers for halves.
-double decoding(const ElementFormat& format, DeviceClass device) {
-  constexpr double of_code = 8;
-  if (format.quantization) return of_code;
+/// About how many instructions decode an element whose type is not its sums', by the same compilers. The compiler for Adreno
+/// moves registers for halves.
+double decoding(const ElementFormat& format, const Limits& limits) {
+  const DeviceClass device = limits.device_class;
+  if (format.quantization) return is_nvidia(limits) ? code_price(format.quantization, limits) : 8;
   if (format.type == accumulator(format.type)) return 0;
   if (!unpacks_halves(format)) return 1;
   const bool moves = is_between(device, DeviceClass::adreno_5xx, DeviceClass::adreno_8xx);
@@ -231,11 +231,10 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
     // Vectors of one p that an invocation brings.
     const double loads = static_cast<double>(b.block_m + b.block_n) / terms.invocations / terms.per_vector;
     const bool by_vector = b.panels != 0 || reads_vectors(kernel, problem, problem.m, problem.n, problem.k);
-    const double decode =
-        b.panels == 0 ? (decoding(problem.a.format, limits.device_class) + decoding(problem.b.format, limits.device_class)) / 2
-                      : 0;
-    const double load =
-        by_vector ? terms.vector + terms.per_vector * decode * terms.multiply_add : terms.per_vector * price.storage_load;
+    const double decode = b.panels == 0 ? (decoding(problem.a.format, limits) + decoding(problem.b.format, limits)) / 2 : 0;
+    const bool pays_codes = is_nvidia(limits) && b.panels == 0 && decodes_codes(problem);
+    const double load = (by_vector ? terms.vector : terms.per_vector * price.storage_load) +
+                        (by_vector || pays_codes ? terms.per_vector * decode * terms.multiply_add : 0);
     // The compiler for Apple's GPUs loads element by element what was stored so.
     const auto shared_loads = [&](Role role, int tile) {
       const bool by_elements = b.panels == 0 && by_vector && runs_along_k(problem, role) && !turns(b, problem, role) &&

@@ -51,7 +51,7 @@ struct About {
   bool packs_items = false;
   VectorOperands vector_operands = VectorOperands::none;
   bool can_split = false;          ///< whether it can sum parts of k apart (PARTS in types.glsl)
-  bool knows_b_along_k = false;    ///< whether it reads B's columns by vectors where A is quantised or an image (B_ALONG_K)
+  bool knows_b_along_k = false;  ///< whether it reads B's columns by vectors where A is quantised or read by vectors (B_ALONG_K)
   bool takes_precision = false;    ///< whether it adds the products of a sum in the order of k, by multiply_add() or ADD_SCALED()
   std::int64_t default_slice = 0;  ///< the most workgroups of a dispatch along x and y where the caller does not say; 0: all
 };

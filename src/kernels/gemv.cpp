@@ -170,8 +170,10 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
   std::int64_t shared_bytes(const Kernel& kernel, Type type) const override {
     const Gemv k = read(kernel);
     const int vectors = shared_vectors(k);
-    return element_bytes(accumulator(type)) * k.workgroup * k.tile_m * k.tile_n +
-           (k.shared_b == 1 ? 16 * (vectors + vectors / 8 + vectors / 64 + vectors / 512) : 0);
+    const std::int64_t sums = element_bytes(accumulator(type)) * k.workgroup * k.tile_m * k.tile_n,
+                       columns = k.shared_b == 1 ? 16 * (vectors + vectors / 8 + vectors / 64 + vectors / 512) : 0;
+    const bool by_vectors = element_bytes(accumulator(type)) * k.tile_m * k.tile_n % 16 == 0;
+    return by_vectors ? std::max(sums, columns) : sums + columns;
   }
 
   std::int64_t panel_width(const Kernel& kernel, Role role, Type type) const override {
@@ -189,9 +191,9 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
   bool reads_vectors_as_image(const Kernel&, const Problem& problem, const Limits& limits, std::int64_t a_bytes) const override {
     return (limits.cpu || (limits.splits_storage_loads && problem.a.format.quantization)) && a_bytes >= min_image_bytes;
   }
-  bool takes_b_along_k(const Kernel& kernel, const Problem& problem) const override {
+  bool takes_b_along_k(const Kernel& kernel, const Problem&) const override {
     const Gemv g = read(kernel);
-    return g.shared_b == 0 || (problem.a.format.quantization && g.tile_n == 1);
+    return g.shared_b == 0 || g.tile_n == 1;
   }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
     const Gemv k = read(kernel);
@@ -222,15 +224,15 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     const double load_a =
         (by_vector ? (as_image ? price.image_vector : price.storage_vector) / terms.per_vector : price.storage_load) *
         (limits.cpu ? waiting_for_lines(problem, g) : 1 / std::min(1.0, together));
-    const bool quads = as_image && g.panels == 0 && lies_in_vectors_along_k(problem, Role::b, problem.k);
+    const bool quads = by_vector && g.panels == 0 && g.shared_b == 0 && lies_in_vectors_along_k(problem, Role::b, problem.k);
     const double turn = by_vector ? 16 / bytes_of_element(problem.a.format) : 1;
-    const double load_b =
-        quads ? g.tile_n * price.image_vector / terms.per_vector : load_of_b(problem, g, limits, terms, contiguous ? turn : 0);
+    const double load_b = quads ? g.tile_n * (as_image ? price.image_vector : price.storage_vector) / terms.per_vector
+                                : load_of_b(problem, g, limits, terms, contiguous ? turn : 0);
     return {.step = (g.tile_m * load_a + load_b + elements * terms.multiply_add * 1.3) / g.lanes_k,
             .elements = elements,
             .finish = price.finish,
             .written_out = elements * 4,
-            .waits = waits(g, terms, 4)};
+            .waits = waits(g, terms, by_vector ? turn : 4)};
   }
   /// What an invocation's columns of B take for each step along k, where those that share a row lie `turn` steps apart.
   static double load_of_b(const Problem& problem, const Gemv& g, const Limits& limits, const CostTerms& terms, double turn) {
@@ -278,8 +280,10 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     const double idle = g.lanes_k == 1 ? 1 : std::ceil(k / turn) * turn / std::max(1.0, k);
     // Invocations that together read less than lines of 128 bytes cost as if they wanted it all.
     const double together = limits.cpu ? 1 : std::min(1.0, g.lanes_k * 32 * bytes / 128);
-    return {.step = (g.tile_m * (load_a / together + 3 * price.multiply_add) + load_b +
-                     elements * terms.multiply_add * (g.broadcast > 1 && limits.fuses_multiply_adds ? 0.65 : 1.3)) *
+    // Those of q6_k are put together of three places. An H200 takes twice as long.
+    const double apart = is_nvidia(limits) && problem.a.format.quantization.format == QuantizedFormat::q6_k ? 2 : 1;
+    return {.step = (g.tile_m * (load_a / together + 3 * apart * price.multiply_add) + load_b +
+                     elements * terms.multiply_add * apart * (g.broadcast > 1 && limits.fuses_multiply_adds ? 0.65 : 1.3)) *
                     idle / g.lanes_k,
             .elements = elements,
             .finish = price.finish,

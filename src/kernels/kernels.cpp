@@ -316,6 +316,11 @@ bool decodes_chunks(const Quantization& quantization) {
   constexpr QuantizedFormat formats[] = {q8_0, q4_0, q4_1, q5_0, q5_1, q4_k, q5_k, q6_k, mxfp4, nbits, per_row, per_tensor};
   return std::ranges::find(formats, quantization.format) != std::end(formats);
 }
+double code_price(const Quantization& quantization, const Limits& limits) {
+  if (!quantization || !is_nvidia(limits)) return 0;
+  return decodes_fours(quantization) ? 15 : 220;
+}
+
 bool decodes_fours(const Quantization& quantization) {
   return quantization.format == QuantizedFormat::q8_0 || quantization.format == QuantizedFormat::q4_0;
 }

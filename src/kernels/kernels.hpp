@@ -90,6 +90,9 @@ constexpr std::int64_t codes_step = 128;
 /// formats code by code.
 bool decodes_chunks(const Quantization& quantization);
 bool decodes_fours(const Quantization& quantization);
+/// The multiply-adds of an NVIDIA GPU that one of these codes takes where it is decoded for an element or four; other makers'
+/// count nothing, since nobody has measured them. Measured on an H200.
+double code_price(const Quantization& quantization, const Limits& limits);
 
 /// Whether the kernel's programs are compiled for how A and B lie: ProgramKey::a_along_k and b_along_k.
 bool is_for_one_layout(const Kernel& kernel);

@@ -74,7 +74,9 @@ double expected_seconds(const Problem& problem, const Kernel& kernel, const Limi
   for (const Role role : {Role::a, Role::b}) {
     if (kernels::panel_width(kernel, role, sum_type(problem)) == 0) continue;
     const double loads = (role == Role::a ? m : n) * k * number(kernels::packed_items(problem, role, problem.batch)) / per_vector;
-    time += price.dispatch + std::max(loads / price.lanes * (per_vector * price.storage_load + price.storage_vector),
+    // Many invocations that each decode a code wait less than those of a product's blocks.
+    const double codes = 0.4 * kernels::code_price(format_of(problem, role).quantization, limits) * price.multiply_add;
+    time += price.dispatch + std::max(loads / price.lanes * (per_vector * (price.storage_load + codes) + price.storage_vector),
                                       loads * 2 * 16 * price.memory) /
                                  units;
     if (role == Role::b) programs += 0.3;

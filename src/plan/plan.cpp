@@ -45,7 +45,7 @@ ProgramKey Plan::program(Stage stage) const {
   key.vector_reads = vector_reads;
   const bool one_layout = kernels::is_for_one_layout(kernel);
   key.a_along_k = one_layout && strides(problem, Role::a).column == 1;
-  const bool knows_b = (problem.a.format.quantization || vector_reads == VectorReads::image) && !problem.b.format.quantization &&
+  const bool knows_b = (problem.a.format.quantization || vector_reads != VectorReads::none) && !problem.b.format.quantization &&
                        !is_indexed(Role::b) && !packs(Role::b) &&
                        kernels::product_family(kernel).takes_b_along_k(kernel, problem);
   key.b_along_k =

@@ -76,8 +76,9 @@ TEST_CASE("the cost model expects what an H200 took") {
   for (const Row& row : rows) {
     CAPTURE(row.line);
     CAPTURE(row.expected);
-    // `blocked` depends on what the compiler makes of its registers too.
-    CHECK(row.off() < (row.family == "blocked" ? 2.0 : row.family == "gemv" ? 1.4 : 1.3));
+    // `blocked` depends on what the compiler makes of its registers too, and so does `gemv` with many sums.
+    const bool has_many = row.family == "gemv" && row.parameter("tile_n") > 1;
+    CHECK(row.off() < (row.family == "blocked" ? 2.0 : has_many ? 1.5 : row.family == "gemv" ? 1.4 : 1.3));
   }
   CHECK(share(rows, [](const Row& row) { return row.off() < 1.15; }) > 0.8);
   CHECK(share(rows, [](const Row& row) { return row.off() < 1.3; }) > 0.92);
