@@ -17,19 +17,20 @@ struct Place {
 };
 
 /// fused(a, b, c) is a * b + c, rounded once, on every driver: floats by way of doubles, and doubles with the product's and the
-/// sum's roundings (Dekker).
+/// sum's roundings (Dekker), one by one: NVIDIA's compiler gets vectors of doubles wrong that are `precise`.
 const std::string fused_functions = [] {
-  std::string text;
+  std::string text =
+      "double upper(double a) { precise double x = 134217729.0lf * a, y = x - (x - a); return y; }\n"
+      "double fused(double a, double b, double c) {\n"
+      "  precise double a_high = upper(a), b_high = upper(b), a_low = a - a_high, b_low = b - b_high, p = a * b,\n"
+      "    e = ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low, s = p + c, t = s - p,\n"
+      "    r = s + (((p - (s - t)) + (c - t)) + e);\n"
+      "  return r;\n}\n"
+      "dvec2 fused(dvec2 a, dvec2 b, dvec2 c) { return dvec2(fused(a.x, b.x, c.x), fused(a.y, b.y, c.y)); }\n";
   for (const auto& [floats, doubles] : {std::pair{"float", "double"}, std::pair{"vec2", "dvec2"}, std::pair{"vec4", "dvec4"}}) {
     const std::string f = floats, d = doubles;
     text +=
         f + " fused(" + f + " a, " + f + " b, " + f + " c) { return " + f + "(" + d + "(a) * " + d + "(b) + " + d + "(c)); }\n";
-    text += d + " upper(" + d + " a) { precise " + d + " x = 134217729.0lf * a, y = x - (x - a); return y; }\n";
-    text += d + " fused(" + d + " a, " + d + " b, " + d + " c) {\n  precise " + d +
-            " a_high = upper(a), b_high = upper(b), a_low = a - a_high, " +
-            "b_low = b - b_high, p = a * b,\n  e = ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low, s "
-            "= p + c, " +
-            "t = s - p, r = s + (((p - (s - t)) + (c - t)) + e);\n  return r;\n}\n";
   }
   return text;
 }();

@@ -23,7 +23,8 @@ echo "== why, or why not"
 "$glgemm" inspect --vendor "$folder" --size 4096 --type f16 | head -12
 "$glgemm" inspect --vendor "$folder" --size 4096 --type f16 | grep -q '^kernel *cublas$' || { echo "the planner does not take cublas"; failed=1; }
 echo "== right results of each type, by cublas and by our own"
-for type in f16 bf16 f32 f64 i8; do bench --size 512,4096 --type $type --kernel cublas,auto; done
+for type in f16 bf16 f32 f64; do bench --size 512,4096 --type $type --kernel cublas,auto; done
+bench --size 512,4096 --type i8 --op-b t --kernel cublas,auto
 bench --size 512,4096 --type f32 --precision fast --kernel cublas
 bench --size 512 --type f16 --kernel cublas --op-a n,t --op-b n,t --alpha 2 --beta 3
 bench --shape 511,513,129 --type f16 --kernel cublas --batch 7
