@@ -359,10 +359,8 @@ void main() {
   }
   // The sums pass by one place, so that finish() is compiled once and no register is indexed at run time: that would take all of them to
   // memory, in the loop above too.
-  // Compilers cannot see that these are constants: they would compile finish() as often.
-  int elements = max(PER_VECTOR, -size.z);
-  int rounds = max(TM * tile_vectors, -size.z);
-  for (int q = 0; q < rounds; ++q) {
+  int elements = max(PER_VECTOR, -size.z);  // compilers cannot see that this is PER_VECTOR: they would compile finish() as often
+  for (int q = 0; q < ONE_BY_ONE(TM * tile_vectors); ++q) {
     RUNNING_VECTOR vector = sum[0][0];
     for (int i = 0; i < TM; ++i)
       for (int j = 0; j < tile_vectors; ++j)

@@ -94,17 +94,13 @@ layout(local_size_x = WORKGROUP) in;
 const int turn = WORKGROUP / LANES_K;  // rows that the workgroup has at the same time
 const int elements = TM * TN * turn;   // of C for each workgroup
 
-// The sums of lane 0 along k, column after column, then those of lane 1, and so on: by vectors, if an invocation has whole ones, in the place of the
-// columns. The end runs through them by a run-time index, which would have most GPUs keep an array of the invocation's own in memory.
-#if TM * TN % PER_VECTOR == 0
+// The sums of lane 0 along k, column after column, then those of lane 1, and so on: in the place of
+// shared columns by vectors, if an invocation has whole ones. The end runs through them by a run-time index, which would have most GPUs keep an array of the invocation's own in memory.
+#if SHARED_B && TM * TN % PER_VECTOR == 0
 const int at_once = PER_VECTOR;
 #define VECTOR_OF_SUMS(x) vector_of(x)
 #define SUM_OF_VECTOR(vector, e) element(vector, e)
-#if SHARED_B
 #define sums shared_columns
-#else
-shared VECTOR sums[SUM_VECTORS];
-#endif
 #else
 const int at_once = 1;
 #define VECTOR_OF_SUMS(x) x[0]

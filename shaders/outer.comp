@@ -93,8 +93,7 @@ void main() {
       ACC x[PER_VECTOR] = elements_of(sum[j]);
       for (int e = 0; e < PER_VECTOR; ++e) sums[j * PER_VECTOR + e] = x[e];
     }
-    int columns = max(TN, -size.z);  // compilers cannot see that it is the former
-    for (int q = 0; q < columns; ++q) {
+    for (int q = 0; q < ONE_BY_ONE(TN); ++q) {
       int c_column = column_of(column, q / PER_VECTOR) + q % PER_VECTOR;
       if (c_column < size.y) finish(z, i, c_column, sums[0]);
       for (int s = 1; s < TN; ++s) sums[s - 1] = sums[s];

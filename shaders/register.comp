@@ -116,9 +116,8 @@ void main() {
 
 #if WORKGROUP_Y > 1
   // The sums pass by one place, so that finish() is compiled once: GPUs keep an array that is indexed at run time in memory.
-  // Compilers cannot see that these are constants: finish() would be compiled for each.
-  int elements = max(PER_VECTOR, -size.z), rounds = max(TM * vectors, -size.z);
-  for (int q = 0; q < rounds; ++q) {
+  int elements = max(PER_VECTOR, -size.z);  // compilers cannot see that it is the former: finish() would be compiled for each
+  for (int q = 0; q < ONE_BY_ONE(TM * vectors); ++q) {
     RUNNING_VECTOR vector = sum[0][0];
     for (int i = 0; i < TM; ++i)
       for (int j = 0; j < vectors; ++j) sum[i][j] = j + 1 < vectors ? sum[i][min(j + 1, vectors - 1)] : sum[min(i + 1, TM - 1)][0];
@@ -136,8 +135,7 @@ void main() {
       RUNNING x[PER_VECTOR] = elements_of(sum[i][j]);
       for (int e = 0; e < PER_VECTOR; ++e) sums[i * TN + j * PER_VECTOR + e] = KEPT(x[e]);
     }
-  int rounds = max(TM * TN, -size.z);  // compilers cannot see that it is the former
-  for (int q = 0; q < rounds; ++q) {
+  for (int q = 0; q < ONE_BY_ONE(TM * TN); ++q) {
     int i = q / TN, j = q % TN;
     int c = column_of(column, j / PER_VECTOR) + j % PER_VECTOR;
     if (row + i < size.x && c < size.y) finish(layer, row + i, c, SUM_OF(sums[q]));
