@@ -52,7 +52,7 @@
 #endif
 #include "gemm.glsl"
 
-// NVIDIA's compiler writes too little out of its own accord: a few columns took up to 1.25 times as long. Of codes it writes enough.
+// NVIDIA's compiler writes too few loops out by itself: a few columns took up to 1.25 times as long. Of codes it writes enough.
 #if SHARED_B && !QUANTIZED
 #pragma optionNV(unroll all)
 #endif
@@ -94,8 +94,9 @@ layout(local_size_x = WORKGROUP) in;
 const int turn = WORKGROUP / LANES_K;  // rows that the workgroup has at the same time
 const int elements = TM * TN * turn;   // of C for each workgroup
 
-// The sums of lane 0 along k, column after column, then those of lane 1, and so on: in the place of
-// shared columns by vectors, if an invocation has whole ones. The end runs through them by a run-time index, which would have most GPUs keep an array of the invocation's own in memory.
+// The sums of lane 0 along k, column after column, then those of lane 1, and so on. Where an invocation has whole vectors of them, they take the
+// place of the shared columns. The end runs through them by a run-time index, which would have most GPUs keep an array of the invocation's own
+// in memory.
 #if SHARED_B && TM * TN % PER_VECTOR == 0
 const int at_once = PER_VECTOR;
 #define VECTOR_OF_SUMS(x) vector_of(x)

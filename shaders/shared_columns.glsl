@@ -5,7 +5,7 @@
 // that invocations which read vectors a power of two apart find them in different banks. PLACE_OF(x + y) is PLACE_OF(x) + PLACE_OF(y) where
 // y is less than the power of two of which x is a multiple.
 //
-// Macros    WORKGROUP, TN; SUM_VECTORS: for as many vectors there is room at least; SHARED_B: 0 for none of this
+// Macros    WORKGROUP, TN; SUM_VECTORS: the array has room for at least so many; SHARED_B: 0 for none of this
 #if SHARED_B
 // The vectors that each invocation brings.
 #if WORKGROUP > 128

@@ -57,6 +57,7 @@
 #define PER_VECTOR 4
 #endif
 #define IS_COMPLEX (SUM == C64 || SUM == C128)
+#define SUMS_DOUBLES (SUM == F64 || SUM == C128 || PRECISION == 3)
 
 // With PRECISION drivers must compute what is written: nothing fused, nothing in another order. Only `precise` says so, and only of a
 // variable: a function's result has to pass through one. For drivers that take that lightly, EXACT(x) is the result of one operation, and
@@ -70,27 +71,27 @@
 #endif
 // NVIDIA's compiler (580.159) keeps long loops as loops, and arrays of doubles that they index in memory: written out, a product is more than
 // twice as fast, one of floats up to a sixth slower. And it gives wrong doubles where an array of them is `precise`. Others ignore the pragma.
-#if SUM == F64 || SUM == C128 || PRECISION == 3
+#if SUMS_DOUBLES
 #pragma optionNV(unroll all)
 #endif
-// A loop with so many turns is compiled once: it calls finish(), which would take seconds for each. What NVIDIA's compiler writes out it must not
-// see through; llvmpipe takes 1.15 times as long for doubles where it cannot.
+#if SUMS_DOUBLES && defined GL_NV_gpu_shader5
+#define PRECISE_SUMS
+#else
+#define PRECISE_SUMS PRECISE
+#endif
+// The turns of a loop that calls finish(), which takes compilers long. NVIDIA's must not see that they are a constant, or the pragma writes the loop
+// out; llvmpipe takes 1.17 times as long for doubles if it does not see that.
 #ifdef GL_NV_gpu_shader5
 #define ONE_BY_ONE(turns) max(turns, -size.z)
 #else
 #define ONE_BY_ONE(turns) turns
-#endif
-#if defined GL_NV_gpu_shader5 && (SUM == F64 || SUM == C128 || PRECISION == 3)
-#define PRECISE_SUMS
-#else
-#define PRECISE_SUMS PRECISE
 #endif
 #if SEALED
 // The same number, by way of its bits: size.z is never negative, but nothing says so.
 float exact(float x) { return uintBitsToFloat(floatBitsToUint(x) ^ uint(size.z >> 31)); }
 vec2 exact(vec2 x) { return uintBitsToFloat(floatBitsToUint(x) ^ uint(size.z >> 31)); }
 vec4 exact(vec4 x) { return uintBitsToFloat(floatBitsToUint(x) ^ uint(size.z >> 31)); }
-#if SUM == F64 || SUM == C128 || PRECISION == 3
+#if SUMS_DOUBLES
 double exact(double x) { return packDouble2x32(unpackDouble2x32(x) ^ uint(size.z >> 31)); }
 dvec2 exact(dvec2 x) { return dvec2(exact(x.x), exact(x.y)); }
 dvec4 exact(dvec4 x) { return dvec4(exact(x.xy), exact(x.zw)); }

@@ -232,7 +232,7 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
     const double loads = static_cast<double>(b.block_m + b.block_n) / terms.invocations / terms.per_vector;
     const bool by_vector = b.panels != 0 || reads_vectors(kernel, problem, problem.m, problem.n, problem.k);
     const double decode = b.panels == 0 ? (decoding(problem.a.format, limits) + decoding(problem.b.format, limits)) / 2 : 0;
-    const bool pays_codes = is_nvidia(limits) && b.panels == 0 && decodes_codes(problem);
+    const bool pays_codes = is_nvidia(limits) && decodes_codes(problem);
     const double load = (by_vector ? terms.vector : terms.per_vector * price.storage_load) +
                         (by_vector || pays_codes ? terms.per_vector * decode * terms.multiply_add : 0);
     // The compiler for Apple's GPUs loads element by element what was stored so.

@@ -71,7 +71,7 @@ class CublasFamily final : public ProductFamily {
       const Strides stride = strides(problem, role);
       if (const std::int64_t ld = std::max(stride.row, stride.column); ld > most)
         return fmt::format("cublas takes lines that are at most {} elements apart, and those of {} are {}", most, which, ld);
-      if (type == Type::i8 && !lies_in_words(problem, role, x, stride))
+      if (type == Type::i8 && !lies_for_i8(problem, role, x, stride))
         return fmt::format(
             "cublas takes i8 where A and B lie along k, in whole words: k, the length of C's lines, and each ld and distance of "
             "items a multiple of 4, and no offsets; {} does not lie so",
@@ -125,7 +125,7 @@ class CublasFamily final : public ProductFamily {
   /// What cuBLAS's documentation asks for kernels of i8 (cublasLtMatmul, "regular data ordering"): its m and k, and each leading
   /// dimension, are multiples of 4, and of its A and B, columns that lie along k, the first is transposed. Release 13.0 takes
   /// some others, by sizes that it does not tell.
-  static bool lies_in_words(const Problem& problem, Role role, const Operand& x, const Strides& stride) {
+  static bool lies_for_i8(const Problem& problem, Role role, const Operand& x, const Strides& stride) {
     // Before an epilogue the sums lie by rows in the workspace.
     const std::int64_t line = role != Role::c ? problem.k : stride.row == 1 && !has_epilogue(problem) ? problem.m : problem.n;
     if (role != Role::c && (role == Role::a ? stride.column : stride.row) != 1) return false;
