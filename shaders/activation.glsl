@@ -26,12 +26,8 @@ const int RELU = 1, LEAKY_RELU = 2, GELU_ERF = 3, GELU_TANH = 4, SIGMOID = 5, TA
 // e^y - 1 for |y| < 0.7 by its power series; no such functions exist in GLSL, and for doubles no exponential at all.
 ACC expm1_small(ACC y) {
   ACC sum = ACC(0.0);
-#if SUM == F64
-  // Compilers cannot see that this is 18. Written out, some would keep 18 doubles in registers, from before the product on.
-  const int turns = max(18, -size.z);
-#else
-  const int turns = 18;
-#endif
+  // For doubles compilers cannot see that this is 18. Written out, some would keep 18 doubles in registers, from before the product on.
+  int turns = SUM == F64 ? max(18, -size.z) : 18;
   for (int i = turns; i > 0; --i) sum = y / ACC(i) * (ACC(1.0) + sum);
   return sum;
 }

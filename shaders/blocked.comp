@@ -11,7 +11,7 @@
 //           beyond the edge repeat the last one and are not stored. Vector r of a step holds the rows r, r + BM / PER_VECTOR, ... of the
 //           block: neighbours then load, and store in C, neighbouring elements. With WIDE the elements of a vector are read at a time, and
 //           vector r holds PER_VECTOR successive rows
-// PANELS 1, 2  reads what pack.comp made: A in panels of BM rows, B in panels of BN columns, k-major, with zeros beyond the edge; k is
+// PANELS 1, 2  reads what pack.comp made: A in panels of BM rows, B in panels of BN columns, k-major; k is
 //              then a multiple of BK. Vector r holds PER_VECTOR successive rows
 //
 // Parts     of k begin at multiples of BK
@@ -25,8 +25,6 @@
 //           TURN: with WIDE, how elements along k come into vectors across it: 1: an invocation loads PER_VECTOR vectors of neighbouring
 //           rows (columns), and stores the square that they make turned; 0: it stores a vector's elements one by one
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
-
-#include "defaults.glsl"
 
 #if PANELS
 #define A_READS NOTHING
@@ -155,34 +153,28 @@ RAW_B load_of_b(Source its, int t) {
 #endif
 }
 
-void load_step_of_a(Source its, int lane, out RAW_A loaded[loads_a]) {
-  if (places_a >= WORKGROUP || lane < places_a)
-    for (int t = 0; t < loads_a; ++t) loaded[t] = load_of_a(its, t);
-}
-void load_step_of_b(Source its, int lane, out RAW_B loaded[loads_b]) {
-  if (places_b >= WORKGROUP || lane < places_b)
-    for (int t = 0; t < loads_b; ++t) loaded[t] = load_of_b(its, t);
+void load_step(Source a, Source b, int lane, out RAW_A next_a[loads_a], out RAW_B next_b[loads_b]) {
+  if (places_a >= WORKGROUP || lane < places_a) for (int t = 0; t < loads_a; ++t) next_a[t] = load_of_a(a, t);
+  if (places_b >= WORKGROUP || lane < places_b) for (int t = 0; t < loads_b; ++t) next_b[t] = load_of_b(b, t);
 }
 
 // ---- Shared memory: BK rows of vectors for each operand, one or two blocks. Elements that are stored one
 // by one go to arrays, since an invocation chooses which of a vector's they are. Most compilers make one load of a vector's.
 
 const int shared_a = (1 + DOUBLE_BUFFER) * BK * (BM / PER_VECTOR + PAD), shared_b = (1 + DOUBLE_BUFFER) * BK * (BN / PER_VECTOR + PAD);
-#if WIDE && A_ALONG_K && !TURN
-#define SPLIT_A 1
+#define SPLIT_A (WIDE && A_ALONG_K && !TURN)
+#if SPLIT_A
 shared ACC As[shared_a][PER_VECTOR];
 VECTOR vector_of_as(int at) { return vector_of(As[at]); }
 #else
-#define SPLIT_A 0
 shared VECTOR As[shared_a];
 VECTOR vector_of_as(int at) { return As[at]; }
 #endif
-#if WIDE && B_ALONG_K && !TURN
-#define SPLIT_B 1
+#define SPLIT_B (WIDE && B_ALONG_K && !TURN)
+#if SPLIT_B
 shared ACC Bs[shared_b][PER_VECTOR];
 VECTOR vector_of_bs(int at) { return vector_of(Bs[at]); }
 #else
-#define SPLIT_B 0
 shared VECTOR Bs[shared_b];
 VECTOR vector_of_bs(int at) { return Bs[at]; }
 #endif
@@ -295,8 +287,7 @@ void main() {
   // end with whole steps.
   int first = (end - begin - 1) % BK + 1, phase = 0;
   if (begin < end) {
-    load_step_of_a(a_from, lane, next_a);
-    load_step_of_b(b_from, lane, next_b);
+    load_step(a_from, b_from, lane, next_a, next_b);
 #if !PANELS
     // Beyond an edge of C any element will do: such sums are not stored. Products beyond the end of k are made zeros.
     for (int t = 0; t < loads_a; ++t) if (a_from.p + load_at(side_a, t).x >= first) next_a[t] = RAW_A(0);
@@ -314,8 +305,7 @@ void main() {
   for (int p = begin; p < end; p += BK) {
     // The loads come before the products and are waited for after them, so nothing between may depend on a condition. Nobody uses the
     // loads of the last turn.
-    load_step_of_a(a_from, lane, next_a);
-    load_step_of_b(b_from, lane, next_b);
+    load_step(a_from, b_from, lane, next_a, next_b);
     a_from.from += BK * stride_a().x;
     b_from.from += BK * stride_b().x;
     int at_a = phase * in_shared(side_a, BK) + lane_m, at_b = phase * in_shared(side_b, BK) + lane_n;

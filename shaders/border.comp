@@ -15,8 +15,6 @@
 // Macros    WORKGROUP: a power of two up to 1024; BITS: an element's bits, 8, 16 or 32; of larger elements a word's.
 //           With WIDE lines of the images begin and end at multiples of 16 bytes, and an element is so much
 
-#include "defaults.glsl"
-
 #define PER_WORD (32 / BITS)
 
 #include "common.glsl"
@@ -25,22 +23,20 @@ layout(local_size_x = WORKGROUP) in;
 layout(std430, binding = BINDING_PARTIAL) writeonly buffer BufferCopy { uvec4 Copy[]; };
 const int vectors = 4;
 
+#if WIDE
 #if WIDE == 2
 layout(rgba32ui, binding = 1) readonly uniform highp uimageBuffer A;
 uvec4 element_at(int at) { return imageLoad(A, at); }
-#elif WIDE
+#else
 layout(std430, binding = BINDING_A) readonly buffer BufferA { uvec4 A[]; };
 uvec4 element_at(int at) { return A[at]; }
-#else
-layout(std430, binding = BINDING_A) readonly buffer BufferA { uint A[]; };
 #endif
-
-#if WIDE
 uvec4 vector_of_copy(int from, int vector) {
   int place = vector + b_at.x;
   return place < 0 || place >= b_at.y ? uvec4(0u) : element_at(from + place);
 }
 #else
+layout(std430, binding = BINDING_A) readonly buffer BufferA { uint A[]; };
 uint element_at(int from, int place) {
   if (place < 0 || place >= b_at.y) return 0u;
   int at = from + place;

@@ -7,6 +7,12 @@
 //           1 instead of B, or image unit 0: panels, what pack.comp made of A and B
 //           BINDING_A, ..., BINDING_OFFSETS: other numbers of the storage buffers, for devices that have fewer
 
+#include "defaults.glsl"
+
+#if BROADCAST > 1  // register and gemv; fma() then is one instruction
+#extension GL_ARB_shader_ballot : require
+#define FUSES
+#endif
 #ifdef GL_ES
 #extension GL_EXT_texture_buffer : enable  // images of buffers, which OpenGL ES 3.1 itself lacks
 #endif
@@ -30,3 +36,7 @@ uvec2 pair_of(uvec4 words, int i) { return (i & 1) != 0 ? words.zw : words.xy; }
 uint word_of(uint word, int i) { return word; }
 uint word_of(uvec2 words, int i) { return (i & 1) != 0 ? words.y : words.x; }
 uint word_of(uvec4 words, int i) { return word_of(pair_of(words, i >> 1), i); }
+// Part i of these words, where a part is all of them, two or one.
+void take_raw(uvec4 words, int i, out uvec4 raw) { raw = words; }
+void take_raw(uvec4 words, int i, out uvec2 raw) { raw = pair_of(words, i); }
+void take_raw(uvec4 words, int i, out uint raw) { raw = word_of(words, i); }

@@ -28,13 +28,7 @@
 #define BINDING_BIAS 4
 #define BINDING_ITEMS 5
 #define BINDING_PARTIAL 6
-#define BINDING_SCALES 7
-#define BINDING_ZEROS 8
 #define BINDING_OFFSETS 9
-#define CODE_BITS 4
-#define GROUP 32
-#define SCALES F32
-#define CODES I8
 #define INDEXED_A 0
 #define INDEXED_B 0
 #define A_ALONG_K 1
@@ -50,4 +44,5 @@
 #define STRIDE 1
 #define RUN 4
 #define BITS 32
+#define TEXELS rgba8
 #endif

@@ -21,8 +21,6 @@
 //           RUN: 1, 2, 4 or 8, and no more than a row of the output has. WORKGROUP: a power of two from 4 to 256. Without sizes STRIDE and RUN are 1
 // Buffers and the other macros: gemm.glsl
 
-#include "defaults.glsl"
-
 #if WIDE
 #define A_READS VECTORS
 #else
@@ -77,45 +75,16 @@ ELEMENT multiply_add_element(ELEMENT sum, ELEMENT x, ELEMENT y) { return multipl
 layout(std430, binding = BINDING_C) buffer BufferVectorsOfC { VECTOR VectorsOfC[]; };  // C again
 #endif
 
-#if EPILOGUE
-// A sum's residual and activation, for a vector of C. The bias is in `value` already.
-VECTOR with_epilogue(int image, int pixel, int channel, VECTOR value) {
-#if RESIDUAL
-  int d = d_at.x + pixel * d_at.y + channel + image * d_at.w;
-  if (has(ADD_D)) {
-    ACC x[PER_VECTOR];
-    for (int e = 0; e < PER_VECTOR; ++e) x[e] = ELEMENT_C(D, d + e);
-    value += vector_of(x);
-  }
-#endif
-  // activate() is compiled once, and the elements take turns.
-  for (int e = 0; e < PER_VECTOR; ++e) {
-    ACC first = activate(value[0]);
-#if PER_VECTOR == 4
-    value = VECTOR(value.yzw, first);
-#else
-    value = VECTOR(value[1], first);
-#endif
-  }
-  return value;
-}
-
-#if SUM == F32 || SUM == F64
+#if EPILOGUE && (SUM == F32 || SUM == F64)
 // Whether the activation is none but bounds: relu, clamp, or none at all.
 bool only_bounds() { return activation == 0 || activation == RELU || activation == CLAMP; }
 ACC bounded(ACC x) {
   if (activation == 0 || is_nan(x)) return x;
   return activation == CLAMP ? min(max(x, act_low), act_high) : max(x, ACC(0));
 }
-VECTOR with_bounds(VECTOR value) {
-  ACC x[PER_VECTOR] = elements_of(value);
-  for (int e = 0; e < PER_VECTOR; ++e) x[e] = bounded(x[e]);
-  return vector_of(x);
-}
 #else
 bool only_bounds() { return true; }
-VECTOR with_bounds(VECTOR value) { return value; }
-#endif
+ACC bounded(ACC x) { return x; }
 #endif
 
 VECTOR load_bias(int channel) {
@@ -128,6 +97,13 @@ VECTOR load_bias(int channel) {
   }
 #endif
   return VECTOR(0);
+}
+VECTOR scaled(VECTOR sum, VECTOR bias) {
+  VECTOR value = alpha == ACC(0) ? VECTOR(0) : alpha * sum;
+#if EPILOGUE
+  value += bias;
+#endif
+  return value;
 }
 
 // Stores PER_VECTOR channels of an element: `channel` counts vectors.
@@ -145,28 +121,42 @@ void store(int image, int pixel, int channel, VECTOR value) {
 }
 // Ends an element without a residual whose activation has only bounds.
 void end_plain(int image, int pixel, int channel, VECTOR sum, VECTOR bias) {
-  VECTOR value = alpha == ACC(0) ? VECTOR(0) : alpha * sum;
-#if EPILOGUE
-  value = with_bounds(value + bias);
-#endif
-  store(image, pixel, channel, value);
+  ACC x[PER_VECTOR] = elements_of(scaled(sum, bias));
+  for (int e = 0; e < PER_VECTOR; ++e) x[e] = bounded(x[e]);
+  store(image, pixel, channel, vector_of(x));
 }
 #if EPILOGUE
 bool is_plain_end() { return only_bounds() && !has(ADD_D); }
 void end(int image, int pixel, int channel, VECTOR sum, VECTOR bias) {
-  VECTOR value = (alpha == ACC(0) ? VECTOR(0) : alpha * sum) + bias;
-  store(image, pixel, channel, with_epilogue(image, pixel, channel * PER_VECTOR, value));
+  VECTOR value = scaled(sum, bias);
+#if RESIDUAL
+  if (has(ADD_D)) {
+    ACC x[PER_VECTOR];
+    int d = d_at.x + pixel * d_at.y + channel * PER_VECTOR + image * d_at.w;
+    for (int e = 0; e < PER_VECTOR; ++e) x[e] = ELEMENT_C(D, d + e);
+    value += vector_of(x);
+  }
+#endif
+  // activate() is compiled once, and the elements take turns.
+  ACC x[PER_VECTOR] = elements_of(value);
+  for (int e = 0; e < PER_VECTOR; ++e) {
+    ACC first = activate(x[0]);
+    for (int i = 1; i < PER_VECTOR; ++i) x[i - 1] = x[i];
+    x[PER_VECTOR - 1] = first;
+  }
+  store(image, pixel, channel, vector_of(x));
 }
+#else
+bool is_plain_end() { return true; }
+void end(int image, int pixel, int channel, VECTOR sum, VECTOR bias) {}
 #endif
 #else
 ACC load_bias(int channel) { return ACC(0); }  // finish() adds it
+bool is_plain_end() { return EPILOGUE == 0; }
 void end_plain(int image, int pixel, int channel, ACC sum, ACC bias) {
   store_c(place_in_c(pixel, channel, c_at) + image * c_at.w, alpha == ACC(0) ? ACC(0) : multiply(alpha, sum));
 }
-#if EPILOGUE
-bool is_plain_end() { return false; }
 void end(int image, int pixel, int channel, ACC sum, ACC bias) { finish(image, pixel, channel, sum); }
-#endif
 #endif
 
 // Row `y` of the input in the layer `depth` of an image whose channel begins at `place`. Outside there are zeros.
@@ -196,15 +186,15 @@ void load_taps(int at, out ELEMENT tap[FILTER_H][FILTER_W]) {
 }
 #if WIDE
 void load_neighbouring_taps(int at, out ELEMENT tap[FILTER_H][FILTER_W]) {
-  ACC taps[FILTER_H][FILTER_W][PER_VECTOR];
-  for (int h = 0; h < FILTER_H; ++h)
-    for (int w = 0; w < FILTER_W; ++w) taps[h][w] = elements_of(load_filter(at + h * FILTER_W + w));
+  const int count = FILTER_H * FILTER_W;
+  ACC taps[count][PER_VECTOR];
+  for (int t = 0; t < count; ++t) taps[t] = elements_of(load_filter(at + t));
   for (int h = 0; h < FILTER_H; ++h)
     for (int w = 0; w < FILTER_W; ++w) {
       ACC x[PER_VECTOR];
       for (int e = 0; e < PER_VECTOR; ++e) {
-        int t = e * (FILTER_H * FILTER_W) + h * FILTER_W + w;
-        x[e] = taps[t / PER_VECTOR / FILTER_W][t / PER_VECTOR % FILTER_W][t % PER_VECTOR];
+        int t = e * count + h * FILTER_W + w;
+        x[e] = taps[t / PER_VECTOR][t % PER_VECTOR];
       }
       tap[h][w] = vector_of(x);
     }
@@ -241,10 +231,7 @@ void main() {
   ELEMENT bias = load_bias(channel);
 #if FILTER_H > 0
   // The last run overlaps the one before it, if they do not meet in a residual that is the output itself: no element needs a condition.
-  bool overlaps = true;
-#if EPILOGUE
-  overlaps = is_plain_end();
-#endif
+  bool overlaps = is_plain_end();
   if (overlaps) x = min(x, output_size.z - RUN);
   int x_in = x * STRIDE - padding.z;
   Run run;
@@ -270,14 +257,13 @@ void main() {
     if (y >= y_begin) {
       if (overlaps) {
         for (int i = 0; i < RUN; ++i) end_plain(image, pixel + i, channel, sum[slots - 1][i], bias);
+      } else {
+        // end() is long, and compiled once. The sums move up each turn.
+        for (int i = 0; i < RUN; ++i) {
+          if (x + i < output_size.z) end(image, pixel + i, channel, sum[slots - 1][0], bias);
+          for (int j = 1; j < RUN; ++j) sum[slots - 1][j - 1] = sum[slots - 1][j];
+        }
       }
-#if EPILOGUE
-      // end() is long, and compiled once. The sums move up each turn.
-      else for (int i = 0; i < RUN; ++i) {
-        if (x + i < output_size.z) end(image, pixel + i, channel, sum[slots - 1][0], bias);
-        for (int j = 1; j < RUN; ++j) sum[slots - 1][j - 1] = sum[slots - 1][j];
-      }
-#endif
     }
     for (int s = slots - 1; s > 0; --s)
       for (int i = 0; i < RUN; ++i) sum[s][i] = sum[s - 1][i];
@@ -294,11 +280,8 @@ void main() {
           sum = multiply_add_element(sum, load_filter(at + w * filter_at.z), load_column(row, column_at(x_in + w * dilation.z), is_column(x_in + w * dilation.z)));
       }
     int pixel = (layer_of_image * output_size.y + y) * output_size.z + x;
-#if EPILOGUE
-    if (!is_plain_end()) end(image, pixel, channel, sum, bias);
-    else
-#endif
-    end_plain(image, pixel, channel, sum, bias);
+    if (is_plain_end()) end_plain(image, pixel, channel, sum, bias);
+    else end(image, pixel, channel, sum, bias);
   }
 #endif
 }

@@ -76,13 +76,7 @@ void finish(int z, int row, int column, ACC sum) {
 // The usual end: alpha times the sum and nothing else. It is far shorter than finish(), so that it can be written out for each element.
 // is_plain() tells at run time whether it may be used.
 const bool has_plain = EPILOGUE == 0 && (PARTS != 0 || !NARROW_C);
-bool is_plain(int z) {
-#if PARTS
-  return has(FIRST_K);
-#else
-  return has(FIRST_K) && !has(READ_C) && ALPHA(z) != ACC(0);
-#endif
-}
+bool is_plain(int z) { return has(FIRST_K) && (PARTS != 0 || !has(READ_C) && ALPHA(z) != ACC(0)); }
 
 void finish_plain(int layer, int row, int column, RUNNING sum) {
 #if PARTS

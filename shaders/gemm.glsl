@@ -1,5 +1,5 @@
 // What every kernel of C = act(alpha op(A) op(B) + beta C + D + bias) includes: op(A) is m x k, op(B) is k x n, C is m x n. An includer
-// defines A_READS and B_READS (operand_a.glsl, operand_b.glsl), and FUSES if fma() is one instruction.
+// defines A_READS and B_READS (operand_a.glsl, operand_b.glsl).
 #include "common.glsl"
 #include "types.glsl"
 #include "layers.glsl"

@@ -27,13 +27,6 @@
 //           TM: 1, 2, 4 or 8; TN: 1, 2, 4 or 8; LANES_K: a power of two up to WORKGROUP; WORKGROUP: a power of two from 4 to 256
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
-#include "defaults.glsl"
-
-#if BROADCAST > 1
-#extension GL_ARB_shader_ballot : require
-#define FUSES
-#endif
-
 #if WIDE
 #define A_READS LINES
 #else

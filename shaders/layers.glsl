@@ -22,15 +22,9 @@ ACC conjugate_if(int flag, ACC value) {
 
 layout(location = 16) uniform ivec3 parts;  // the items of the piece, the length of a part of k, the parts
 // layer = part * items + item
-#if PARTS
-int item_of(int layer) { return layer % parts.x; }
-int begin_k(int layer) { return layer / parts.x * parts.y; }
-int end_k(int layer) { return min(size.z, begin_k(layer) + parts.y); }
-#else
-int item_of(int layer) { return layer; }
-int begin_k(int layer) { return 0; }
-int end_k(int layer) { return size.z; }
-#endif
+int item_of(int layer) { return PARTS != 0 ? layer % parts.x : layer; }
+int begin_k(int layer) { return PARTS != 0 ? layer / parts.x * parts.y : 0; }
+int end_k(int layer) { return PARTS != 0 ? min(size.z, begin_k(layer) + parts.y) : size.z; }
 
 #if ITEMS
 struct Item {

@@ -6,8 +6,6 @@
 // Macros    WORKGROUP_X, WORKGROUP_Y: powers of two up to 32
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
-#include "defaults.glsl"
-
 #define A_READS ELEMENTS
 #define B_READS ELEMENTS
 #include "gemm.glsl"

@@ -79,12 +79,10 @@ VECTOR part_of_a(uvec4 bits, int n) {
 }
 #elif A_READS == VECTORS
 RAW_A raw_a(int v) {
-#if WIDE == 2 && WORD_SHIFT_A == 1
-  return pair_of(imageLoad(A, v >> 1), v);
-#elif WIDE == 2 && WORD_SHIFT_A == 2
-  return word_of(imageLoad(A, v >> 2), v);
-#elif WIDE == 2
-  return imageLoad(A, v);
+#if WIDE == 2
+  RAW_A raw;
+  take_raw(imageLoad(A, v >> WORD_SHIFT_A), v, raw);
+  return raw;
 #else
   return A[v];
 #endif

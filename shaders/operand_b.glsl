@@ -46,12 +46,10 @@ VECTOR vector_b(RAW_B raw, int at) { return vector_of_codes(raw, at); }
 #endif
 #elif B_READS == VECTORS
 RAW_B raw_b(int v) {
-#if B_IMAGE && WORD_SHIFT_B == 1
-  return pair_of(imageLoad(B, v >> 1), v);
-#elif B_IMAGE && WORD_SHIFT_B == 2
-  return word_of(imageLoad(B, v >> 2), v);
-#elif B_IMAGE
-  return imageLoad(B, v);
+#if B_IMAGE
+  RAW_B raw;
+  take_raw(imageLoad(B, v >> WORD_SHIFT_B), v, raw);
+  return raw;
 #else
   return B[v];
 #endif

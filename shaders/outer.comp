@@ -14,8 +14,6 @@
 // Macros    TM: a power of two up to 64; TN: 4, 8 or 16; K: 1, 2 or 4; WORKGROUP: a power of two from 4 to 256
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
-#include "defaults.glsl"
-
 #define A_READS ELEMENTS
 #define B_READS ELEMENTS
 #include "gemm.glsl"

@@ -1,6 +1,7 @@
 #version 430 core
 #extension GL_GOOGLE_include_directive : require
-// pack: brings op(A), or the transpose of op(B), into panels: aligned, padded with zeros, in the accumulator's type.
+// pack: brings op(A), or the transpose of op(B), into panels: aligned, in the accumulator's type. Beyond k they have zeros, and beyond the edge
+// the last row: what it makes is not stored.
 //
 // The source has m rows (B: n columns) and k steps of k. A panel is `width` rows wide; panel q holds element (row, p) of the source
 // at ((q * padded_k) + p) * width + row - q * width, so that what belongs to one p lies together. Each invocation writes `step`
@@ -12,8 +13,6 @@
 // Uniforms  size: the rows, the padded k, k, the items; a_at: the source's placement; panels_at: the first vector of the panels, the
 //           panels' width in vectors, the vectors from item to item, lanes; flags: PACKS_B if the source is B
 // Macros    WORKGROUP: a power of two up to 1024; the other macros, buffers and uniforms: the files that are included
-
-#include "defaults.glsl"
 
 #define A_READS ELEMENTS
 
@@ -36,29 +35,15 @@ void main() {
   int first_p = y0 + (int(gl_WorkGroupID.y) * (WORKGROUP / lanes) + lane / lanes) * step;
   int width = panels_at.y;
   if (row >= (size.x + width * PER_VECTOR - 1) / (width * PER_VECTOR) * (width * PER_VECTOR)) return;
-#if ITEMS
-  int item = has(PACKS_B) ? items[z].b : items[z].a;
-#else
-  int item = z * a_at.w;
-#endif
   int to = panels_at.x + z * panels_at.z + (vector / width * size.y + first_p) * width + vector % width;
-  int from = a_at.x + item;
+  int from = a_at.x + (has(PACKS_B) ? OFFSET(z, b, a_at) : OFFSET(z, a, a_at));
   int rows[PER_VECTOR];
   for (int e = 0; e < PER_VECTOR; ++e) rows[e] = from + row_of_a(min(row + e, size.x - 1));
-  ACC x[PER_VECTOR];
-  if (row + PER_VECTOR <= size.x && first_p + step <= size.z) {
-    for (int p = first_p; p < first_p + step; ++p) {
-      int at = column_of_a(p);
-      for (int e = 0; e < PER_VECTOR; ++e) x[e] = load_a(rows[e] + at);
-      Packed[to] = vector_of(x);
-      to += width;
-    }
-    return;
-  }
   for (int p = first_p; p < min(first_p + step, size.y); ++p) {
-    int at = p < size.z ? column_of_a(p) : 0;
-    for (int e = 0; e < PER_VECTOR; ++e) x[e] = row + e < size.x && p < size.z ? load_a(rows[e] + at) : ACC(0);
-    Packed[to] = vector_of(x);
+    int at = column_of_a(min(p, size.z - 1));
+    ACC x[PER_VECTOR];
+    for (int e = 0; e < PER_VECTOR; ++e) x[e] = load_a(rows[e] + at);
+    Packed[to] = p < size.z ? vector_of(x) : VECTOR(0);
     to += width;
   }
 }

@@ -18,35 +18,18 @@
 // With offsets, numbers_of() gives what dequantize() gives. Otherwise it gives code - zero, which is exact; scaled() multiplies the sum of
 // group_quads successive quads (see docs/checking.md).
 //
-// Macros    FORMAT: the format (numbers below); BLOCK_CODES, BLOCK_BYTES: the codes and the bytes of a block, 0 or 1 where scales lie apart;
+// Macros    Q8_0, Q4_0, ...: the formats of include/glgemm/quantization_table.h; FORMAT: the operand's; BLOCK_CODES, BLOCK_BYTES: the codes and the bytes of a block, 0 or 1 where scales lie apart;
 //           of NBITS, CODE_BITS: 4 or 8; GROUP: the codes that share a scale, a power of two from 16 on; ZEROS: 1 if each group has a zero of
 //           its own; CHUNK_CODES: the codes of a chunk, 0 if the format's chunks are not decoded; of what lies apart, SCALES: the type of the scales; of PER_ROW and PER_TENSOR, CODES: the type of a code
 // Uniform   codes_at: the byte of the binding at which the window's codes begin; the first scale; the first byte of the zeros; the elements
 //           of the first row that lie before the window
 
-// The formats, as include/glgemm/quantization_table.h numbers them.
-const int UNQUANTIZED = 0;
-const int Q8_0 = 1;
-const int Q4_0 = 2;
-const int Q4_1 = 3;
-const int Q5_0 = 4;
-const int Q5_1 = 5;
-const int Q4_K = 6;
-const int Q5_K = 7;
-const int Q6_K = 8;
-const int MXFP4 = 9;
-const int NBITS = 10;
-const int PER_ROW = 11;
-const int PER_TENSOR = 12;
-
 // The words of codes that one read of A's lines takes: 4 from an image. From a storage buffer 2 where 4 blocks of 32 codes in a turn are a
 // multiple of 8 bytes, and 1 where rows would have to be very long for a turn of whole vectors.
-#if QUANTIZED != 1 || A_READS != LINES
-#define CODES_AT_ONCE 1
-#elif WIDE == 2 || BLOCK_CODES <= 1 || BLOCK_BYTES % 16 == 0
+#if QUANTIZED == 1 && A_READS == LINES && (WIDE == 2 || BLOCK_CODES <= 1 || BLOCK_BYTES % 16 == 0)
 #define CODES_AT_ONCE 4
 #define CODES_READ uvec4
-#elif BLOCK_CODES == 32 && BLOCK_BYTES % 2 == 0
+#elif QUANTIZED == 1 && A_READS == LINES && BLOCK_CODES == 32 && BLOCK_BYTES % 2 == 0
 #define CODES_AT_ONCE 2
 #define CODES_READ uvec2
 #else
@@ -102,7 +85,8 @@ struct Chunk {
 // Whether chunks can be read: by whole words, where neither blocks nor rows begin in the middle of one.
 bool has_chunks() { return BLOCK_CODES > 1 && BLOCK_BYTES % 4 != 0 || ((has_elements ? codes_at.x | row_length() : codes_at.x) & 3) == 0; }
 float half_of(uint word, bool upper) { return from_half(upper ? word >> 16 : word & 0xffffu); }
-// The word between the middles of these, and one of the two that a condition asks for.
+// The word between the middles of these, and one of the two that a condition asks for: a function computes both, and NVK's compiler makes
+// a twentieth more instructions of a chunk with `?:`, which computes one.
 uint middle(uint low, uint next) { return low >> 16 | next << 16; }
 uint choose(bool first, uint x, uint y) { return first ? x : y; }
 // The row's words from that one on; read by vectors, from a multiple of 4.

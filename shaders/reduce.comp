@@ -8,8 +8,6 @@
 // Macros    WORKGROUP: a power of two up to 1024
 // Shapes: gemm.glsl; buffers, uniforms and the other macros: the files that are included
 
-#include "defaults.glsl"
-
 #define WINDOWS 0
 
 #include "common.glsl"

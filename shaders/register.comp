@@ -8,8 +8,8 @@
 // takes STEP_K products at a time.
 //
 // PANELS 0  reads A and B as they lie; rows and columns beyond the edge repeat the last one and are not stored
-// PANELS 1, 2  reads what pack.comp made: A in panels of TM * WORKGROUP_Y rows, B in panels of TN * WORKGROUP columns, k-major, with
-//              zeros beyond the edge, so that the loop has no condition; k is then a multiple of STEP_K
+// PANELS 1, 2  reads what pack.comp made: A in panels of TM * WORKGROUP_Y rows, B in panels of TN * WORKGROUP columns, k-major,
+//              so that the loop has no condition; k is then a multiple of STEP_K
 //
 // BROADCAST  With more than 1 and panels, each of so many invocations of a subgroup reads some of the vectors of A, and they pass their
 //            elements on. A CPU's driver then reads a vector for one instruction of each of its elements, and else eight times.
@@ -19,13 +19,6 @@
 //           GPUs more than 1. BROADCAST: 1, or with PANELS and a WORKGROUP_Y of 1 a power of two up to 16 that is no more than WORKGROUP
 //           and than a subgroup has; elements are of 32 bits
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
-
-#include "defaults.glsl"
-
-#if BROADCAST > 1
-#extension GL_ARB_shader_ballot : require
-#define FUSES
-#endif
 
 #if PANELS
 #define A_READS NOTHING
@@ -40,22 +33,6 @@ const int vectors = TN / PER_VECTOR;
 const int pitch_a = TM * WORKGROUP_Y / PER_VECTOR;  // the vectors of A of one p
 // What an invocation reads of the vectors of A of a step, of which it needs all.
 const int reads = (STEP_K * TM / PER_VECTOR + BROADCAST - 1) / BROADCAST;
-
-// What an array that is indexed at run time has of a sum. Of doubles it has the bits: NVIDIA's compiler (580.159) gives other elements of
-// such an array of doubles.
-#if SUM == C128
-#define KEPT_SUM uvec4
-#define KEPT(sum) uvec4(unpackDouble2x32((sum).x), unpackDouble2x32((sum).y))
-#define SUM_OF(kept) dvec2(packDouble2x32((kept).xy), packDouble2x32((kept).zw))
-#elif SUM == F64 || PRECISION == 3
-#define KEPT_SUM uvec2
-#define KEPT(sum) unpackDouble2x32(sum)
-#define SUM_OF(kept) packDouble2x32(kept)
-#else
-#define KEPT_SUM RUNNING
-#define KEPT(sum) sum
-#define SUM_OF(kept) kept
-#endif
 
 int column_of(int column, int j) { return column + j * (PER_VECTOR * WORKGROUP) + int(gl_LocalInvocationID.x) * PER_VECTOR; }
 
@@ -114,8 +91,9 @@ void main() {
   }
 #endif
 
-#if WORKGROUP_Y > 1
-  // The sums pass by one place, so that finish() is compiled once: GPUs keep an array that is indexed at run time in memory.
+#if WORKGROUP_Y > 1 || SUMS_DOUBLES && defined GL_NV_gpu_shader5
+  // The sums pass by one place, so that finish() is compiled once: GPUs keep an array that is indexed at run time in memory, and NVIDIA's
+  // compiler (580.159) gives other elements of such an array of doubles.
   int elements = max(PER_VECTOR, -size.z);  // compilers cannot see that it is the former: finish() would be compiled for each
   for (int q = 0; q < ONE_BY_ONE(TM * vectors); ++q) {
     RUNNING_VECTOR vector = sum[0][0];
@@ -129,16 +107,16 @@ void main() {
   }
 #else
   // Through an array that is indexed at run time: finish() written out for each element would take the compiler seconds.
-  KEPT_SUM sums[TM * TN];
+  RUNNING sums[TM * TN];
   for (int i = 0; i < TM; ++i)
     for (int j = 0; j < vectors; ++j) {
       RUNNING x[PER_VECTOR] = elements_of(sum[i][j]);
-      for (int e = 0; e < PER_VECTOR; ++e) sums[i * TN + j * PER_VECTOR + e] = KEPT(x[e]);
+      for (int e = 0; e < PER_VECTOR; ++e) sums[i * TN + j * PER_VECTOR + e] = x[e];
     }
   for (int q = 0; q < ONE_BY_ONE(TM * TN); ++q) {
     int i = q / TN, j = q % TN;
     int c = column_of(column, j / PER_VECTOR) + j % PER_VECTOR;
-    if (row + i < size.x && c < size.y) finish(layer, row + i, c, SUM_OF(sums[q]));
+    if (row + i < size.x && c < size.y) finish(layer, row + i, c, sums[q]);
   }
 #endif
 }

@@ -9,8 +9,6 @@
 // Macros    TM, TN: 1 to 8; WORKGROUP: a power of two up to 1024
 // Shapes, buffers, uniforms and the other macros: gemm.glsl
 
-#include "defaults.glsl"
-
 #define A_READS ELEMENTS
 #define B_READS ELEMENTS
 #include "gemm.glsl"

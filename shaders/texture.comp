@@ -6,41 +6,27 @@
 // Grid      invocations over the columns (x) and rows (y) of what is copied
 // Buffers   0: what is written to the texture; or 2: what is read from it; 1 is not read; image unit 0: the texture
 // Uniforms  size: columns, rows, channels; y0: the texture's first row; a_at, c_at: the buffer's first element
-// Macros    TEXELS: a texel's format, below; WRITES: 1 if the texture is written; WORKGROUP_X, WORKGROUP_Y: powers of two up to 32;
+// Macros    TEXELS: a texel's format, as in rgba8; WRITES: 1 if the texture is written; WORKGROUP_X, WORKGROUP_Y: powers of two up to 32;
 //           TYPE_A, TYPE_C: the elements of the buffer, F32, F16 or BF16, TYPE_A with WRITES. The other macros, buffers and uniforms: the files that are included
 
-#include "defaults.glsl"
-
+#if WRITES
+#define A_READS ELEMENTS
+#else
+#define A_READS NOTHING
+#endif
 #include "common.glsl"
 #include "types.glsl"
+#include "layers.glsl"
+#include "quantization.glsl"
+#include "operand_a.glsl"
 #include "operand_c.glsl"
 
 layout(local_size_x = WORKGROUP_X, local_size_y = WORKGROUP_Y) in;
 
-#if TEXELS == 0
-#define FORMAT_OF_TEXELS rgba8
-#elif TEXELS == 1
-#define FORMAT_OF_TEXELS rgba16f
-#elif TEXELS == 2
-#define FORMAT_OF_TEXELS rgba32f
-#elif TEXELS == 3
-#define FORMAT_OF_TEXELS r8
-#elif TEXELS == 4
-#define FORMAT_OF_TEXELS r16f
-#else
-#define FORMAT_OF_TEXELS r32f
-#endif
 #if WRITES
-layout(FORMAT_OF_TEXELS, binding = 0) writeonly uniform highp image2D Texels;
-#if TYPE_A == F32
-layout(std430, binding = BINDING_A) readonly buffer BufferA { float A[]; };
-float load(int at) { return A[at]; }
+layout(TEXELS, binding = 0) writeonly uniform highp image2D Texels;
 #else
-layout(std430, binding = BINDING_A) readonly buffer BufferA { uint A[]; };
-float load(int at) { return from_16_bits(A[at >> 1], at, TYPE_A == BF16); }
-#endif
-#else
-layout(FORMAT_OF_TEXELS, binding = 0) readonly uniform highp image2D Texels;
+layout(TEXELS, binding = 0) readonly uniform highp image2D Texels;
 #endif
 
 void main() {
@@ -48,12 +34,9 @@ void main() {
   if (at.x >= size.x || at.y >= size.y) return;
   int channels = size.z, element = (at.y * size.x + at.x) * channels;
 #if WRITES
-  element += a_at.x;
-  vec4 texel = vec4(load(element), 0.0, 0.0, 1.0);
-  if (channels > 1) texel.y = load(element + 1);
-  if (channels > 2) texel.z = load(element + 2);
-  if (channels > 3) texel.w = load(element + 3);
-  imageStore(Texels, texel_at, texel);
+  float x[4] = float[4](0.0, 0.0, 0.0, 1.0);
+  for (int c = 0; c < 4; ++c) if (c < channels) x[c] = load_a(a_at.x + element + c);
+  imageStore(Texels, texel_at, vec4(x[0], x[1], x[2], x[3]));
 #else
   element += c_at.x;
   vec4 texel = imageLoad(Texels, texel_at);
@@ -64,9 +47,7 @@ void main() {
     return;
   }
 #endif
-  store_c(element, texel.x);
-  if (channels > 1) store_c(element + 1, texel.y);
-  if (channels > 2) store_c(element + 2, texel.z);
-  if (channels > 3) store_c(element + 3, texel.w);
+  float x[4] = elements_of(texel);
+  for (int c = 0; c < 4; ++c) if (c < channels) store_c(element + c, x[c]);
 #endif
 }

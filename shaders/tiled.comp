@@ -8,8 +8,6 @@
 // Macros    TILE: 2, 4, 8, 16 or 32
 // Shapes, grid, buffers, uniforms and the other macros: gemm.glsl
 
-#include "defaults.glsl"
-
 #define A_READS ELEMENTS
 #define B_READS ELEMENTS
 #include "gemm.glsl"

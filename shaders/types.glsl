@@ -33,28 +33,27 @@
 #if SUM == F32
 #define ACC float
 #define VECTOR vec4
+#define PER_VECTOR 4
 #elif SUM == F64
 #define ACC double
 #define VECTOR dvec2
+#define PER_VECTOR 2
 #elif SUM == I32
 #define ACC int
 #define VECTOR ivec4
+#define PER_VECTOR 4
 #elif SUM == U32
 #define ACC uint
 #define VECTOR uvec4
+#define PER_VECTOR 4
 #elif SUM == C64
 #define ACC vec2
 #define VECTOR vec4
+#define PER_VECTOR 2
 #elif SUM == C128
 #define ACC dvec2
 #define VECTOR dvec2
-#endif
-#if SUM == C128
 #define PER_VECTOR 1
-#elif SUM == F64 || SUM == C64
-#define PER_VECTOR 2
-#else
-#define PER_VECTOR 4
 #endif
 #define IS_COMPLEX (SUM == C64 || SUM == C128)
 #define SUMS_DOUBLES (SUM == F64 || SUM == C128 || PRECISION == 3)

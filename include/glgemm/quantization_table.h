@@ -1,4 +1,4 @@
-// The formats of quantised matrices, one row each. C and C++ read it, and tests compare shaders/quantization.glsl with it.
+// The formats of quantised matrices, one row each. C and C++ read it, and each shader has the names and numbers as macros.
 //
 // A new format is a row here, and its decoding in shaders/quantization.glsl and in src/base/quantization.cpp.
 // docs/weights.md goes through them.
@@ -6,7 +6,7 @@
 
 /// ROW(name, NAME, number, codes, bytes, gguf) of each format, in the order of the numbers:
 ///   name       the enumerator in glgemm::QuantizedFormat, and the name on the command line
-///   NAME       GLGEMM_NAME in C, NAME in shaders/quantization.glsl
+///   NAME       GLGEMM_NAME in C, NAME in shaders
 ///   number     the value in all three languages, the next one of the last row's; it never changes
 ///   codes      the codes of a block, which has their scales as well, successive along k. 0 or 1: scales lie apart; of 0
 ///              Quantization says how many codes lie together

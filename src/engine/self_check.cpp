@@ -241,10 +241,10 @@ std::string SmallProduct::wrong_panels(Role role, const Cursor& at, const Step& 
   for (std::int64_t z = 0; z < items; ++z)
     for (std::int64_t row = 0; row < all_rows; ++row)
       for (std::int64_t p = 0; p < step.padded_k; ++p) {
-        const bool pads = row >= rows || p >= step.k;
-        const Number expected = pads   ? 0
-                                : is_a ? a(at.batch0 + z, at.m0 + row, at.k0 + p)
-                                       : b(at.batch0 + z, at.k0 + p, at.n0 + row);
+        const std::int64_t from = std::min(row, rows - 1);  // the last row is repeated
+        const Number expected = p >= step.k ? 0
+                                : is_a      ? a(at.batch0 + z, at.m0 + from, at.k0 + p)
+                                            : b(at.batch0 + z, at.k0 + p, at.n0 + from);
         const std::int64_t panel = z * (all_rows / width) + row / width;  // as in pack.comp
         if (got[static_cast<std::size_t>((panel * step.padded_k + p) * width + row % width)] != expected)
           return fmt::format("{} packed for {} is wrong from element ({}, {}) of item {} on", is_a ? 'A' : 'B', text(),

@@ -37,7 +37,11 @@ struct KernelAccess {
 namespace glgemm::kernels {
 
 /// A macro of a program and its value.
-using Macro = std::pair<std::string, int>;
+struct Macro {
+  Macro(std::string_view its_name, int number) : name(its_name), value(std::to_string(number)) {}
+  Macro(std::string_view its_name, std::string_view text) : name(its_name), value(text) {}
+  std::string name, value;
+};
 
 /// Which operands a family reads as vectors of 16 bytes, where they are aligned. A program that reads both is compiled for one
 /// layout of each.

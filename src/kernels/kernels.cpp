@@ -236,6 +236,9 @@ int word_shift(Type type) {
 /// The macros of quantization.glsl.
 void add_quantization(const ProgramKey& key, std::vector<Macro>& macros) {
   const Quantization& its = key.a.quantization ? key.a.quantization : key.b.quantization;
+#define GLGEMM_ROW(name, NAME, number, ...) macros.emplace_back(#NAME, number);
+  GLGEMM_QUANTIZED_FORMATS(GLGEMM_ROW)
+#undef GLGEMM_ROW
   macros.emplace_back("QUANTIZED", key.a.quantization ? 1 : key.b.quantization ? 2 : 0);
   macros.emplace_back("FORMAT", static_cast<int>(its.format));
   macros.emplace_back("BLOCK_CODES", info(its.format).codes);
@@ -282,8 +285,8 @@ std::vector<Macro> macros(const ProgramKey& key) {
   result.emplace_back("INDEXED_C", key.indexed_c ? 1 : 0);
   result.emplace_back("A_ALONG_K", key.a_along_k ? 1 : 0);
   result.emplace_back("B_ALONG_K", key.b_along_k ? 1 : 0);
-  if (std::none_of(result.begin(), result.end(), [](const Macro& macro) { return macro.first == "PANELS"; }))
-    result.emplace_back("PANELS", 0);
+  for (const char* each : {"PANELS", "BROADCAST"})  // not all families have these
+    if (std::ranges::find(result, each, &Macro::name) == result.end()) result.emplace_back(each, 0);
   return result;
 }
 

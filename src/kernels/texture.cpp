@@ -14,7 +14,7 @@ struct Texture {
 constexpr Parameter<Texture> list[] = {
     {"workgroup_x", "WORKGROUP_X", &Texture::workgroup_x, powers_of_two(1, 32), "invocations along the width"},
     {"workgroup_y", "WORKGROUP_Y", &Texture::workgroup_y, powers_of_two(1, 32), "invocations along the height"},
-    {"texels", "TEXELS", &Texture::texels, integers(0, 5), "a texel's format: rgba8, rgba16f, rgba32f, r8, r16f or r32f"},
+    {"texels", "", &Texture::texels, integers(0, 5), "a texel's format: rgba8, rgba16f, rgba32f, r8, r16f or r32f"},
     {"writes", "WRITES", &Texture::writes, flag, "1: from the buffer to the texture"}};
 
 constexpr About about{.name = "texture", .summary = "copies between textures and images in a buffer"};
@@ -26,6 +26,10 @@ class TextureFamily final : public FamilyOf<Family, about, list> {
   }
   bool declares(const ProgramKey& key, unsigned buffer) const override {
     return buffer == binding_c || (buffer == binding_a && read(key.kernel).writes != 0);
+  }
+  std::vector<Macro> derived_macros(const Texture& k) const override {
+    static constexpr const char* formats[] = {"rgba8", "rgba16f", "rgba32f", "r8", "r16f", "r32f"};
+    return {{"TEXELS", formats[k.texels]}};
   }
   bool has_panels_uniform(const ProgramKey&) const override { return false; }
   bool has_parts_uniform(const ProgramKey&) const override { return false; }

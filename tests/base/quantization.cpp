@@ -1,6 +1,5 @@
 // Quantised matrices on the host: each format decodes to the right bits, names read back, and what is wrong is refused.
 #include <doctest/doctest.h>
-#include <fmt/core.h>
 
 #include <cmath>
 #include <cstring>
@@ -10,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "kernels/shaders.hpp"
 #include "support/messages.hpp"
 #include "support/random.hpp"
 #include "support/test_data.hpp"
@@ -146,15 +144,6 @@ TEST_CASE("quantization: formats in blocks decode to ggml's bits") {
     CHECK(same_bits(decoded({quantization, 4, whole - 5, blocks}), shorter));
   }
   CHECK(formats >= 9);
-}
-
-TEST_CASE("quantization: shaders/quantization.glsl has the table's names and numbers") {
-  std::string expected;
-#define GLGEMM_ROW(name, NAME, number, ...) expected += fmt::format("const int {} = {};\n", #NAME, number);
-  GLGEMM_QUANTIZED_FORMATS(GLGEMM_ROW)
-#undef GLGEMM_ROW
-  // quantization.glsl is part of every kernel's text. No other number follows the formats'.
-  CHECK(contains(std::string(shaders::text("naive")), "\n" + expected + "\n"));
 }
 
 TEST_CASE("quantization: formats with their scales apart decode as defined") {

@@ -74,7 +74,6 @@ def add_format(tree):
     number = int(last.split(",")[2]) + 1
     insert(table, last, f" \\\n  ROW(v4_0, V4_0, {number}, 32, 18, 1000)")
     shader = tree / "shaders/quantization.glsl"
-    insert(shader, f"const int {last.split(',')[1].strip()} = {number - 1};\n", f"const int V4_0 = {number};\n")
     insert(shader, "  uint q = nibble_at(block + codes_byte + (i & 15), i > 15);\n", f"""  const int numbers[16] = int[16]({numbers});
   if (FORMAT == V4_0) RETURN(float, half_at(block) * float(numbers[q]));
 """)
