@@ -64,13 +64,8 @@ std::vector<M> multiply(Engine& engine, std::span<const M> a, std::span<const M>
     return DeviceMatrix(engine, elements);
   };
   const DeviceMatrix device_a = upload(a), device_b = upload(b), device_c(engine, count, glm_elements<M>, type_of<T>());
-  const auto matrices = [&](const DeviceMatrix& on_device) {
-    return view<M>({.buffer = on_device.view().buffer, .count = count});
-  };
-  engine.gemm({.a = matrices(device_a),
-               .b = matrices(device_b),
-               .c = matrices(device_c),
-               .batch = {.count = count, .stride_a = glm_elements<M>, .stride_b = glm_elements<M>, .stride_c = glm_elements<M>}});
+  const auto matrices = [&](const DeviceMatrix& on_device) { return GlmBuffer<M>{on_device.view().buffer, count}; };
+  multiply(engine, matrices(device_a), matrices(device_b), matrices(device_c));
   const Matrix<T> elements = device_c.template download<T>();
   std::memcpy(static_cast<void*>(c.data()), static_cast<const void*>(elements.data()), c.size() * sizeof(M));
   return c;

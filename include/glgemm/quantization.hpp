@@ -136,7 +136,7 @@ GLGEMM_EXPORT QuantizedBytes quantized_bytes(const Quantization& quantization, s
 /// scale, and the byte that has its zero. For sizes that `quantized_bytes` takes.
 constexpr QuantizedBytes bytes_before(const Quantization& quantization, std::int64_t columns, std::int64_t row,
                                       std::int64_t column) noexcept {
-  const std::int64_t codes = block_codes(quantization), blocks = (columns + codes - 1) / codes, block = column / codes;
+  const std::int64_t codes = block_codes(quantization), blocks = columns / codes + (columns % codes > 0), block = column / codes;
   QuantizedBytes result{.codes = (row * blocks + block) * block_bytes(quantization)};
   const std::int64_t scale = element_bytes(quantization.scales);
   if (quantization.format == QuantizedFormat::nbits) result.scales = (row * blocks + block) * scale;

@@ -33,51 +33,50 @@ using enum DeviceClass;
 //             no figure is published; the table takes Apple's.
 //             Adreno 5xx: as many registers, the upper half of them with the shorter waves alone (ir3_compiler.c).
 //   Mali      Mesa's compilers. Midgard: 16 registers of four words; 8 let two threads run, 4 let four. Bifrost and Valhall: 64
-//             registers; 32 let twice as many threads run. Subgroups: Arm's Mali GPU Datasheet (Midgard: none; Bifrost:
-//             4 or 8; Valhall: 16). Shared memory is cached memory.
+//             registers; 32 let twice as many threads run. Shared memory is cached memory.
 //   Broadcom  "VideoCore IV 3D Architecture Reference Guide": subgroups of 16 invocations on 4 lanes of a QPU, which can add and
 //             multiply at the same time; 8 QPUs on Raspberry Pi 4, 12 on 5. Mesa's v3d compiler: 64 registers with two threads,
 //             16 with four. Shared memory as Mali's.
 //   Memory    The makers' product pages: a usual device's bytes for each second over its f32 multiply-adds.
 //   Doubles   The same manuals; 0.01 where the driver emulates them.
 //
-// Columns: the smallest and the largest subgroup, the most registers and the good ones, bytes of shared memory and of
-// memory for each multiply-add, doubles, compute units. The unknown device has what the least of the makers' desktop GPUs has.
+// Columns: the most registers and the good ones, bytes of shared memory and of memory for each multiply-add, doubles, compute
+// units. The unknown device has what the least of the makers' desktop GPUs has.
 constexpr auto table = std::to_array<DeviceTraits>({
-    {{unknown, "unknown", "any other device"}, 8, 64, 96, 64, 1, 0.05, 0.5, 128},
-    {{cpu, "cpu", "a driver that computes on a CPU: llvmpipe, zink on lavapipe"}, 8, 16, 16, 16, 1, 0.3, 0.5, 2},
-    {{amd_gcn, "amd-gcn", "Radeon HD 7000, R7, R9, RX 400, RX 500 (GCN 1 to 4)"}, 64, 64, 256, 84, 2, 0.08, 0.06, 36},
-    {{amd_vega, "amd-vega", "Radeon RX Vega, Radeon VII, Ryzen 2000G to 5000G (GCN 5)"}, 64, 64, 256, 84, 2, 0.08, 0.06, 56},
-    {{amd_rdna1, "amd-rdna1", "Radeon RX 5000"}, 32, 64, 256, 128, 2, 0.09, 0.06, 40},
-    {{amd_rdna2, "amd-rdna2", "Radeon RX 6000, Radeon 680M, Steam Deck"}, 32, 64, 256, 128, 2, 0.06, 0.06, 60},
-    {{amd_rdna3, "amd-rdna3", "Radeon RX 7000, Radeon 700M and 800M"}, 32, 64, 256, 128, 1, 0.03, 0.03, 96},
-    {{amd_rdna4, "amd-rdna4", "Radeon RX 9000"}, 32, 64, 256, 128, 1, 0.03, 0.03, 64},
-    {{nvidia_kepler, "nvidia-kepler", "GeForce GTX 400 to 700 (Fermi, Kepler)"}, 32, 32, 63, 63, 0.67, 0.14, 0.04, 12},
-    {{nvidia_maxwell, "nvidia-maxwell", "GeForce GTX 750, GTX 900"}, 32, 32, 255, 128, 1, 0.11, 0.03, 13},
-    {{nvidia_pascal, "nvidia-pascal", "GeForce GTX 10, Tesla P4 to P100"}, 32, 32, 255, 128, 1, 0.07, 0.03, 20},
-    {{nvidia_volta, "nvidia-volta", "Titan V, Tesla V100"}, 32, 32, 255, 128, 2, 0.11, 0.5, 80},
-    {{nvidia_turing, "nvidia-turing", "GeForce GTX 16, RTX 20, Tesla T4"}, 32, 32, 255, 128, 2, 0.09, 0.03, 46},
-    {{nvidia_ampere, "nvidia-ampere", "GeForce RTX 30, RTX A2000 to A6000, A10, A100"}, 32, 32, 255, 128, 1, 0.04, 0.016, 46},
-    {{nvidia_ada, "nvidia-ada", "GeForce RTX 40, RTX Ada, L4, L40"}, 32, 32, 255, 128, 1, 0.025, 0.016, 76},
-    {{nvidia_hopper, "nvidia-hopper", "H100, H200"}, 32, 32, 255, 128, 1, 0.13, 0.5, 132},
-    {{nvidia_blackwell, "nvidia-blackwell", "GeForce RTX 50, RTX PRO, B200"}, 32, 32, 255, 128, 1, 0.035, 0.016, 84},
-    {{intel_gen7, "intel-gen7", "HD Graphics 4000, Iris 5000 (Haswell)"}, 8, 32, 128, 64, 1, 0.12, 0.25, 2},
-    {{intel_gen8, "intel-gen8", "HD Graphics 5000, Iris 6000 (Broadwell)"}, 8, 32, 128, 64, 1, 0.12, 0.25, 3},
-    {{intel_gen9, "intel-gen9", "HD and UHD Graphics 500 and 600 (Skylake to Comet Lake)"}, 8, 32, 128, 64, 1, 0.15, 0.25, 3},
-    {{intel_gen11, "intel-gen11", "Iris Plus (Ice Lake), UHD Graphics (Jasper Lake)"}, 8, 32, 128, 64, 1, 0.1, 0.01, 8},
-    {{intel_gen12, "intel-gen12", "Iris Xe, UHD Graphics 700 (Tiger Lake to Raptor Lake)"}, 8, 32, 128, 64, 1, 0.06, 0.01, 6},
-    {{intel_xe_hpg, "intel-xe-hpg", "Arc A (DG2), Core Ultra 1 and 200 (Meteor, Arrow Lake)"}, 8, 32, 128, 64, 1, 0.06, 0.01, 32},
-    {{intel_xe2, "intel-xe2", "Arc B, Core Ultra 200V and 300 (Battlemage, Lunar Lake)"}, 16, 32, 128, 128, 1, 0.07, 0.06, 20},
-    {{apple_m1, "apple-m1", "Apple M1 and M2, with Pro, Max and Ultra"}, 32, 32, 128, 104, 0.5, 0.05, 0.01, 8},
-    {{adreno_5xx, "adreno-5xx", "Snapdragon 630 to 835 (Adreno 505 to 540)"}, 32, 64, 192, 96, 0.5, 0.11, 0.01, 4},
-    {{adreno_6xx, "adreno-6xx", "Snapdragon 730 to 888, 8cx (Adreno 610 to 690)"}, 64, 128, 192, 96, 0.5, 0.06, 0.01, 3},
-    {{adreno_7xx, "adreno-7xx", "Snapdragon 8 Gen 1 to 3, X Elite"}, 64, 128, 192, 96, 0.5, 0.05, 0.01, 6},
-    {{adreno_8xx, "adreno-8xx", "Snapdragon 8 Elite (Adreno 830)"}, 64, 64, 192, 96, 0.5, 0.05, 0.01, 12},
-    {{arm_midgard, "arm-midgard", "Mali-T600 to T880 (RK3288, RK3399)"}, 1, 1, 64, 32, 0.25, 0.2, 0.01, 4},
-    {{arm_bifrost, "arm-bifrost", "Mali-G31 to G76 (RK3566, S905X3, S922X)"}, 4, 8, 64, 32, 0.25, 0.2, 0.01, 4},
-    {{arm_valhall, "arm-valhall", "Mali-G57, G77 and later, Immortalis (RK3588, MT8192)"}, 16, 16, 64, 32, 0.25, 0.06, 0.01, 4},
-    {{broadcom_v3d4, "broadcom-v3d4", "Raspberry Pi 4 (VideoCore VI)"}, 16, 16, 64, 32, 0.25, 0.8, 0.01, 8},
-    {{broadcom_v3d7, "broadcom-v3d7", "Raspberry Pi 5 (VideoCore VII)"}, 16, 16, 64, 32, 0.25, 0.4, 0.01, 12},
+    {{unknown, "unknown", "any other device"}, 96, 64, 1, 0.05, 0.5, 128},
+    {{cpu, "cpu", "a driver that computes on a CPU: llvmpipe, zink on lavapipe"}, 16, 16, 1, 0.3, 0.5, 2},
+    {{amd_gcn, "amd-gcn", "Radeon HD 7000, R7, R9, RX 400, RX 500 (GCN 1 to 4)"}, 256, 84, 2, 0.08, 0.06, 36},
+    {{amd_vega, "amd-vega", "Radeon RX Vega, Radeon VII, Ryzen 2000G to 5000G (GCN 5)"}, 256, 84, 2, 0.08, 0.06, 56},
+    {{amd_rdna1, "amd-rdna1", "Radeon RX 5000"}, 256, 128, 2, 0.09, 0.06, 40},
+    {{amd_rdna2, "amd-rdna2", "Radeon RX 6000, Radeon 680M, Steam Deck"}, 256, 128, 2, 0.06, 0.06, 60},
+    {{amd_rdna3, "amd-rdna3", "Radeon RX 7000, Radeon 700M and 800M"}, 256, 128, 1, 0.03, 0.03, 96},
+    {{amd_rdna4, "amd-rdna4", "Radeon RX 9000"}, 256, 128, 1, 0.03, 0.03, 64},
+    {{nvidia_kepler, "nvidia-kepler", "GeForce GTX 400 to 700 (Fermi, Kepler)"}, 63, 63, 0.67, 0.14, 0.04, 12},
+    {{nvidia_maxwell, "nvidia-maxwell", "GeForce GTX 750, GTX 900"}, 255, 128, 1, 0.11, 0.03, 13},
+    {{nvidia_pascal, "nvidia-pascal", "GeForce GTX 10, Tesla P4 to P100"}, 255, 128, 1, 0.07, 0.03, 20},
+    {{nvidia_volta, "nvidia-volta", "Titan V, Tesla V100"}, 255, 128, 2, 0.11, 0.5, 80},
+    {{nvidia_turing, "nvidia-turing", "GeForce GTX 16, RTX 20, Tesla T4"}, 255, 128, 2, 0.09, 0.03, 46},
+    {{nvidia_ampere, "nvidia-ampere", "GeForce RTX 30, RTX A2000 to A6000, A10, A100"}, 255, 128, 1, 0.04, 0.016, 46},
+    {{nvidia_ada, "nvidia-ada", "GeForce RTX 40, RTX Ada, L4, L40"}, 255, 128, 1, 0.025, 0.016, 76},
+    {{nvidia_hopper, "nvidia-hopper", "H100, H200"}, 255, 128, 1, 0.13, 0.5, 132},
+    {{nvidia_blackwell, "nvidia-blackwell", "GeForce RTX 50, RTX PRO, B200"}, 255, 128, 1, 0.035, 0.016, 84},
+    {{intel_gen7, "intel-gen7", "HD Graphics 4000, Iris 5000 (Haswell)"}, 128, 64, 1, 0.12, 0.25, 2},
+    {{intel_gen8, "intel-gen8", "HD Graphics 5000, Iris 6000 (Broadwell)"}, 128, 64, 1, 0.12, 0.25, 3},
+    {{intel_gen9, "intel-gen9", "HD and UHD Graphics 500 and 600 (Skylake to Comet Lake)"}, 128, 64, 1, 0.15, 0.25, 3},
+    {{intel_gen11, "intel-gen11", "Iris Plus (Ice Lake), UHD Graphics (Jasper Lake)"}, 128, 64, 1, 0.1, 0.01, 8},
+    {{intel_gen12, "intel-gen12", "Iris Xe, UHD Graphics 700 (Tiger Lake to Raptor Lake)"}, 128, 64, 1, 0.06, 0.01, 6},
+    {{intel_xe_hpg, "intel-xe-hpg", "Arc A (DG2), Core Ultra 1 and 200 (Meteor, Arrow Lake)"}, 128, 64, 1, 0.06, 0.01, 32},
+    {{intel_xe2, "intel-xe2", "Arc B, Core Ultra 200V and 300 (Battlemage, Lunar Lake)"}, 128, 128, 1, 0.07, 0.06, 20},
+    {{apple_m1, "apple-m1", "Apple M1 and M2, with Pro, Max and Ultra"}, 128, 104, 0.5, 0.05, 0.01, 8},
+    {{adreno_5xx, "adreno-5xx", "Snapdragon 630 to 835 (Adreno 505 to 540)"}, 192, 96, 0.5, 0.11, 0.01, 4},
+    {{adreno_6xx, "adreno-6xx", "Snapdragon 730 to 888, 8cx (Adreno 610 to 690)"}, 192, 96, 0.5, 0.06, 0.01, 3},
+    {{adreno_7xx, "adreno-7xx", "Snapdragon 8 Gen 1 to 3, X Elite"}, 192, 96, 0.5, 0.05, 0.01, 6},
+    {{adreno_8xx, "adreno-8xx", "Snapdragon 8 Elite (Adreno 830)"}, 192, 96, 0.5, 0.05, 0.01, 12},
+    {{arm_midgard, "arm-midgard", "Mali-T600 to T880 (RK3288, RK3399)"}, 64, 32, 0.25, 0.2, 0.01, 4},
+    {{arm_bifrost, "arm-bifrost", "Mali-G31 to G76 (RK3566, S905X3, S922X)"}, 64, 32, 0.25, 0.2, 0.01, 4},
+    {{arm_valhall, "arm-valhall", "Mali-G57, G77 and later, Immortalis (RK3588, MT8192)"}, 64, 32, 0.25, 0.06, 0.01, 4},
+    {{broadcom_v3d4, "broadcom-v3d4", "Raspberry Pi 4 (VideoCore VI)"}, 64, 32, 0.25, 0.8, 0.01, 8},
+    {{broadcom_v3d7, "broadcom-v3d7", "Raspberry Pi 5 (VideoCore VII)"}, 64, 32, 0.25, 0.4, 0.01, 12},
 });
 static_assert([] {
   for (std::size_t i = 0; i < table.size(); ++i)

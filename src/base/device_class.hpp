@@ -8,9 +8,6 @@ namespace glgemm {
 /// A row of the table of classes in device_class.cpp, which names the source of each number.
 struct DeviceTraits {
   DeviceClassInfo info;
-  /// The smallest and the largest subgroup of its compiler, in invocations (a warp, a wave, a SIMD width).
-  int min_subgroup;
-  int max_subgroup;
   /// Registers of 32 bits that an invocation of the smallest subgroup can have; beyond them the compiler spills.
   int max_registers;
   /// Registers with which enough invocations run at a time to hide the latency of loads. A fast kernel needs no more.

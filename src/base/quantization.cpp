@@ -69,9 +69,7 @@ std::string_view members_of(Format format) {
 // ---- Decoding, and where scales lie. A block begins at `b`, and k counts its codes.
 
 float f16(Bytes b) {
-  half value;
-  value.bits = static_cast<std::uint16_t>(b[0] | b[1] << 8);
-  return value;
+  return std::bit_cast<half>(static_cast<std::uint16_t>(b[0] | b[1] << 8));
 }
 float product(float scale, int code) {
   return scale * static_cast<float>(code);
@@ -305,19 +303,14 @@ QuantizedBytes quantized_bytes(const Quantization& quantization, std::int64_t ro
   validate(quantization);
   if (!quantization) refuse_quantization("a matrix that is not quantised has no codes");
   if (rows < 0 || columns < 0) refuse_quantization("{} is not a size", size_text(rows, columns));
-  const auto product_of = [&](std::initializer_list<std::int64_t> factors) {
-    const std::int64_t result = saturating_product(factors);
-    if (result == std::numeric_limits<std::int64_t>::max())
-      refuse_quantization("{} elements of {} take more bytes than 64 bits count", size_text(rows, columns),
-                          to_string(quantization));
-    return result;
-  };
   const std::int64_t blocks = ceil_div(columns, block_codes(quantization)), scale = element_bytes(quantization.scales);
-  QuantizedBytes result{.codes = product_of({rows, blocks, block_bytes(quantization)})};
-  if (quantization.format == Format::nbits) result.scales = product_of({rows, blocks, scale});
-  if (quantization.format == Format::per_row) result.scales = product_of({rows, scale});
+  if (std::max(saturating_product({rows, blocks, block_bytes(quantization)}),
+               saturating_product({rows, quantization.format == Format::nbits ? blocks : 1, scale})) ==
+      std::numeric_limits<std::int64_t>::max())
+    refuse_quantization("{} elements of {} take more bytes than 64 bits count", size_text(rows, columns),
+                        to_string(quantization));
+  QuantizedBytes result = bytes_before(quantization, columns, rows, 0);
   if (quantization.format == Format::per_tensor) result.scales = scale;
-  if (quantization.zeros) result.zeros = product_of({rows, ceil_div(blocks * quantization.bits, 8)});
   return result;
 }
 

@@ -70,7 +70,6 @@ struct CCall {
                                pointer_to(beta), c, ldc});
   }
   Wrong first_wrong(const Product& product) const { return first_wrong_of_c(layout, op_a, op_b, product); }
-  void multiply(Routine& routine, bool has_next, const auto& pass) const { multiply_one(routine, has_next, *this, pass); }
 };
 
 // ---- Batches
@@ -146,7 +145,8 @@ void multiply_by_fortran(const Routine& routine, const Batch& batch) {
 
 /// The slow way of a batched call, which gives each of its groups to the function that for_groups() gets.
 template <class Call, class Pass>
-void multiply_groups(Routine& routine, Type type, bool has_next, const Call& call, const Pass& pass) {
+requires std::is_enum_v<decltype(Call::type)>
+void multiply(Routine& routine, bool has_next, const Call& call, const Pass& pass) {
   if (const Wrong wrong = call.first_wrong(); wrong.parameter != 0) return refuse(routine, has_next, wrong, pass);
   double sum = 0;
   bool has_conjugates = false;
@@ -155,7 +155,7 @@ void multiply_groups(Routine& routine, Type type, bool has_next, const Call& cal
     has_conjugates = has_conjugates || has_conjugate(group.shape);
   });
   const bool is_inside = InsideNext::here();
-  if (!is_inside && !has_conjugates && goes_to_opengl(type, sum))
+  if (!is_inside && !has_conjugates && goes_to_opengl(Call::type, sum))
     return call.for_groups([&](const Batch& group) {
       if (is_nothing(group.shape)) return;
       const auto multiply = [&](const auto& products) {
@@ -175,6 +175,7 @@ void multiply_groups(Routine& routine, Type type, bool has_next, const Call& cal
 
 template <class T, class I>
 struct CBatchCall {
+  static constexpr Type type = type_of<T>();
   int layout;
   const int *op_a, *op_b;
   const I *m, *n, *k;
@@ -210,13 +211,11 @@ struct CBatchCall {
       first += count;
     }
   }
-  void multiply(Routine& routine, bool has_next, const auto& pass) const {
-    multiply_groups(routine, type_of<T>(), has_next, *this, pass);
-  }
 };
 
 template <class T, class I>
 struct CStridedCall {
+  static constexpr Type type = type_of<T>();
   int layout, op_a, op_b;
   I m, n, k;
   CScalar<T> alpha;
@@ -244,9 +243,6 @@ struct CStridedCall {
     const bool is_row_major = layout == row_major_number;
     function(StridedBatch<T>(shape(), static_cast<std::size_t>(count), is_row_major ? stride_b : stride_a,
                              is_row_major ? stride_a : stride_b, stride_c));
-  }
-  void multiply(Routine& routine, bool has_next, const auto& pass) const {
-    multiply_groups(routine, type_of<T>(), has_next, *this, pass);
   }
 };
 

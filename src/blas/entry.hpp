@@ -5,8 +5,7 @@
 // its first call.
 //
 // A function is written as its parameters, three times: in the exported function, in its type, and as the members of a call's
-// struct, in the same order. That struct says the rest:
-//   void multiply(Routine&, bool has_next, const Pass& pass) const    the slow way; `pass` calls the next BLAS's function
+// struct, in the same order. That struct says the rest, to the multiply() of single products or to that of batches.
 #pragma once
 
 #include <algorithm>
@@ -51,8 +50,7 @@ class Entry<name, Call, void(Parameters...)> {
 
   [[gnu::noinline]] static void slow(Parameters... parameters) {
     Function* const function = next();
-    const Call call{parameters...};
-    call.multiply(routine_, function != nullptr, [&] {
+    multiply(routine_, function != nullptr, Call{parameters...}, [&] {
       if constexpr (requires { typename Call::WithLengths; })
         reinterpret_cast<typename Call::WithLengths*>(reinterpret_cast<AnyFunction>(function))(parameters..., 1, 1);
       else
@@ -115,9 +113,10 @@ void refuse(const Routine& routine, bool has_next, const Wrong& wrong, const Pas
     report_to_xerbla(routine.name(), wrong.parameter);
 }
 
-/// The slow way of a single product. `call` says which one it is, and what is wrong with that.
+/// The slow way of a single product. `call` says which one it is, and what is wrong with that. `pass` calls the next BLAS's
+/// function.
 template <class Call, class Pass>
-void multiply_one(Routine& routine, bool has_next, const Call& call, const Pass& pass) {
+void multiply(Routine& routine, bool has_next, const Call& call, const Pass& pass) {
   const Product product = call.product();
   const auto hand_on = [&] {
     const InsideNext inside;

@@ -27,7 +27,6 @@ struct FortranCall {
     return {type_of<T>(), operation_of(*op_a), operation_of(*op_b), *m, *n, *k, alpha, a, *lda, b, *ldb, beta, c, *ldc};
   }
   static Wrong first_wrong(const Product& product) { return {blas::first_wrong(product)}; }
-  void multiply(Routine& routine, bool has_next, const auto& pass) const { multiply_one(routine, has_next, *this, pass); }
 };
 
 }  // namespace

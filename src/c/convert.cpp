@@ -31,19 +31,12 @@ Epilogue to_epilogue(const Arguments& in, const glgemm_epilogue& given) {
   Epilogue result;
   if (given.residual) result.residual = to_view(in, *given.residual, "residual");
   const glgemm_bias& bias = given.bias;
-  switch (in.enumerator(bias.kind, Bias::for_each_column, "bias.kind")) {
-    case Bias::none:
-      if (bias.buffer != 0 || bias.offset_bytes != 0)
-        in.refuse(fmt::format("bias.buffer is {} and bias.offset_bytes is {}, but bias.kind is GLGEMM_BIAS_NONE", bias.buffer,
-                              bias.offset_bytes));
-      break;
-    case Bias::for_each_row:
-      result.bias = BiasView::for_each_row(bias.buffer, bias.offset_bytes);
-      break;
-    case Bias::for_each_column:
-      result.bias = BiasView::for_each_column(bias.buffer, bias.offset_bytes);
-      break;
-  }
+  const Bias kind = in.enumerator(bias.kind, Bias::for_each_column, "bias.kind");
+  if (kind == Bias::none && (bias.buffer != 0 || bias.offset_bytes != 0))
+    in.refuse(fmt::format("bias.buffer is {} and bias.offset_bytes is {}, but bias.kind is GLGEMM_BIAS_NONE", bias.buffer,
+                          bias.offset_bytes));
+  if (kind == Bias::for_each_row) result.bias = BiasView::for_each_row(bias.buffer, bias.offset_bytes);
+  if (kind == Bias::for_each_column) result.bias = BiasView::for_each_column(bias.buffer, bias.offset_bytes);
   result.activation = to_activation(in, given.activation);
   return result;
 }
@@ -225,8 +218,14 @@ namespace {
 Section to_section(const glgemm_section& section) {
   return {section.row, section.column, section.rows, section.columns};
 }
-glgemm_section from_section(const Section& section) {
-  return {section.row, section.column, section.rows, section.columns};
+
+/// A function of C's that gets a section, for C++ to call.
+template <class Function>
+auto for_sections(const Arguments& in, const std::string& name, Function function, void* user) {
+  return [=](const Section& section, auto... places) {
+    const glgemm_section converted{section.row, section.column, section.rows, section.columns};
+    check_callback(in, name, function(&converted, places..., user));
+  };
 }
 
 HostMatrix to_host(const Arguments& in, const glgemm_host_matrix& given, const std::string& name) {
@@ -237,16 +236,8 @@ HostMatrix to_host(const Arguments& in, const glgemm_host_matrix& given, const s
   if (given.data || (!functions && (given.rows == 0 || given.columns == 0)))
     return host_matrix(given.data, given.rows, given.columns, type, given.ld, layout);
   HostMatrix result{.rows = given.rows, .columns = given.columns, .type = type, .layout = layout};
-  if (given.read)
-    result.read = [=, read = given.read, user = given.user](const Section& section, void* to) {
-      const glgemm_section converted = from_section(section);
-      check_callback(in, name + ".read", read(&converted, to, user));
-    };
-  if (given.write)
-    result.write = [=, write = given.write, user = given.user](const Section& section, const void* from) {
-      const glgemm_section converted = from_section(section);
-      check_callback(in, name + ".write", write(&converted, from, user));
-    };
+  if (given.read) result.read = for_sections(in, name + ".read", given.read, given.user);
+  if (given.write) result.write = for_sections(in, name + ".write", given.write, given.user);
   return result;
 }
 
@@ -262,9 +253,9 @@ HostMatrix to_host(const Arguments& in, const glgemm_host_matrix& given, const s
     HostMatrix result = to_host(in, given, name);
     result.quantization = its;
     if (arrays.read_codes)
-      result.read_codes = [=, read = arrays.read_codes, user = given.user](const Section& section, const QuantizedTarget& to) {
-        const glgemm_section converted = from_section(section);
-        check_callback(in, what + ".read_codes", read(&converted, to.codes, to.scales, to.zeros, user));
+      result.read_codes = [read = for_sections(in, what + ".read_codes", arrays.read_codes, given.user)](
+                              const Section& section, const QuantizedTarget& to) {
+        read(section, to.codes, to.scales, to.zeros);
       };
     return result;
   }
@@ -303,11 +294,7 @@ StreamOptions to_options(const Arguments& in, const glgemm_stream_options* given
     result.progress = [in, progress = options.progress, user = options.user](double share) {
       check_callback(in, "progress", progress(share, user));
     };
-  if (options.piece_done)
-    result.piece_done = [in, piece_done = options.piece_done, user = options.user](const Section& piece) {
-      const glgemm_section converted = from_section(piece);
-      check_callback(in, "piece_done", piece_done(&converted, user));
-    };
+  if (options.piece_done) result.piece_done = for_sections(in, "piece_done", options.piece_done, options.user);
   if (options.done_count > 0) {
     in.need(options.done, "done");
     std::transform(options.done, options.done + options.done_count, std::back_inserter(result.done), to_section);

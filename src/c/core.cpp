@@ -2,6 +2,7 @@
 // defaults, engines and matrices.
 #include "c/core.hpp"
 
+#include <bit>
 #include <new>
 #include <span>
 
@@ -114,17 +115,13 @@ uint16_t glgemm_f16_from_float(float value) {
   return half(value).bits;
 }
 float glgemm_f16_to_float(uint16_t bits) {
-  half value;
-  value.bits = bits;
-  return value;
+  return std::bit_cast<half>(bits);
 }
 uint16_t glgemm_bf16_from_float(float value) {
   return bfloat16(value).bits;
 }
 float glgemm_bf16_to_float(uint16_t bits) {
-  bfloat16 value;
-  value.bits = bits;
-  return value;
+  return std::bit_cast<bfloat16>(bits);
 }
 
 glgemm_status glgemm_from_floats(int32_t type, int64_t count, const float* from, int32_t saturated, void* to) {

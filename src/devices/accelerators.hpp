@@ -66,10 +66,8 @@ struct Accelerator {
     try {
       if (engine) engine->release();
     } catch (const std::exception&) {  // its context is gone, and with it what it had
-      engine->abandon();
     }
-    engine.reset();
-    context.reset();
+    drop();
   }
 };
 

@@ -50,20 +50,12 @@ Caught call(const std::function<void()>& f) {
 }
 
 [[noreturn]] void raise(const Caught& caught) {
-  switch (caught.kind) {
-    case Failure::invalid_argument:
-      throw std::invalid_argument(caught.message);
-    case Failure::unsupported:
-      throw Unsupported(caught.message);
-    case Failure::out_of_memory:
-      throw OutOfMemory(caught.message, caught.bytes);
-    case Failure::device_lost:
-      throw DeviceLost(caught.message);
-    case Failure::gl_error:
-      throw GlError(caught.message);
-    default:
-      throw std::runtime_error(caught.message);
-  }
+  if (caught.kind == Failure::invalid_argument) throw std::invalid_argument(caught.message);
+  if (caught.kind == Failure::unsupported) throw Unsupported(caught.message);
+  if (caught.kind == Failure::out_of_memory) throw OutOfMemory(caught.message, caught.bytes);
+  if (caught.kind == Failure::device_lost) throw DeviceLost(caught.message);
+  if (caught.kind == Failure::gl_error) throw GlError(caught.message);
+  throw std::runtime_error(caught.message);
 }
 
 /// The least of all ranks' numbers. A wait of MPI's own takes a core, and another rank, or a driver that computes on the CPU, may

@@ -102,14 +102,7 @@ DeviceMatrix::~DeviceMatrix() {
   delete_buffers(state_->api, buffers_);
 }
 
-DeviceMatrix::DeviceMatrix(DeviceMatrix&& other) noexcept
-    : state_(other.state_),
-      rows_(other.rows_),
-      columns_(other.columns_),
-      type_(other.type_),
-      band_rows_(other.band_rows_),
-      buffers_(std::move(other.buffers_)) {}
-
+DeviceMatrix::DeviceMatrix(DeviceMatrix&&) noexcept = default;
 DeviceMatrix& DeviceMatrix::operator=(DeviceMatrix&& other) noexcept {
   std::swap(state_, other.state_);
   std::swap(rows_, other.rows_);

@@ -53,9 +53,8 @@ struct GLGEMM_HIDDEN Job::State {
   bool done = false, cancelled = false;
   JobReport report{};
 
-  State(std::shared_ptr<Engine::State> of, const Gemm& what) : engine(std::move(of)), product(what) {}
-  /// A job of a convolution, whose tables are the library's own.
-  explicit State(std::shared_ptr<Engine::State> of) : State(std::move(of), Gemm{}) {}
+  /// Without a product: a job of a convolution, whose tables are the library's own.
+  explicit State(std::shared_ptr<Engine::State> of, const Gemm& what = {}) : engine(std::move(of)), product(what) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {

@@ -185,11 +185,8 @@ void Engine::State::release_library() noexcept {
 
 std::optional<LeftByLibrary> run_by_library(Engine::State& state, const Call& call) {
   const Problem& problem = call.prepared->plan.problem;
-  const std::span<const Scalar> betas = call.product.batch.betas;
-  const bool finishes = !call.prepared->plan.reduces();
-  const bool reads_c = !finishes       ? false
-                       : betas.empty() ? call.product.beta.value != 0.0
-                                       : std::any_of(betas.begin(), betas.end(), [](const Scalar& x) { return x.value != 0.0; });
+  const bool finishes = !call.prepared->plan.reduces(),
+             reads_c = finishes && !are_zero(call.product.beta, call.product.batch.betas);
   std::int64_t done = 0;
   std::string why = "there is no library";
   if (state.library && state.library->library) try {

@@ -9,15 +9,8 @@
 namespace glgemm {
 namespace {
 
-/// A table as the messages name it, with as many offsets as it must have.
-struct Named {
-  const OffsetTable& table;
-  const char* lines;
-  std::int64_t count;
-};
-
-void check_table(const Named& named, Role role) {
-  const auto [table, lines, count] = named;
+/// Checks a table, which messages call that of these lines, and which must have so many offsets.
+void check_table(const OffsetTable& table, const char* lines, std::int64_t count, Role role) {
   if (table.values.empty()) {
     if (table.place.offset_bytes < 0 || table.place.offset_bytes % 4 != 0)
       refuse_product("the offsets of {}'s {} start at byte {}, which is no multiple of 4", letter(role), lines,
@@ -103,8 +96,8 @@ bool have_same_tables(const BufferView& x, const BufferView& y) {
 void set_addressing(Operand& operand, const BufferView& view, Role role) {
   const auto& [rows, columns] = *view.indexing;
   if (view.rows <= 0 || view.columns <= 0) return;  // the planner refuses negative sizes
-  check_table({rows, "rows", view.rows}, role);
-  check_table({columns, "columns", view.columns}, role);
+  check_table(rows, "rows", view.rows, role);
+  check_table(columns, "columns", view.columns, role);
   operand.row_stride = step_of(rows);
   operand.column_stride = step_of(columns);
   if (operand.row_stride >= 0 && operand.column_stride >= 0) {

@@ -16,19 +16,11 @@
 namespace glgemm {
 namespace {
 
-Plan plan_with(const Problem& problem, const Limits& limits, const PlanOptions& options, const RefusesProgram& why_not) {
-  return make_plan(problem, limits, options, nullptr, why_not);
-}
-ConvolutionPlan plan_with(const ConvolutionProblem& problem, const Limits& limits, const PlanOptions& options,
-                          const RefusesProgram& why_not) {
-  return make_plan(problem, limits, options, why_not);
-}
-
 /// The plan that is best, or where its programs are not ready and the caller does not want to wait for them, the best one whose
 /// programs are.
 template <class Problem>
 auto plan_for(Engine::State& state, const Problem& problem, const PlanOptions& options, bool& is_best) {
-  auto best = plan_with(problem, state.limits, options, nullptr);
+  auto best = make_plan(problem, state.limits, options);
   is_best = true;
   if (!state.options.use_ready_programs || options.kernel) return best;
   const std::vector<ProgramKey> programs = programs_of(best);
@@ -37,7 +29,7 @@ auto plan_for(Engine::State& state, const Problem& problem, const PlanOptions& o
   for (const ProgramKey& program : programs) state.begin_program(program);
   if (std::all_of(programs.begin(), programs.end(), is_ready)) return best;  // from the program cache
   try {
-    auto ready = plan_with(problem, state.limits, options,
+    auto ready = make_plan(problem, state.limits, options,
                            [&](const ProgramKey& program) { return is_ready(program) ? "" : "it is not compiled"; });
     is_best = false;
     return ready;

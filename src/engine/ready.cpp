@@ -9,13 +9,6 @@
 namespace glgemm {
 namespace {
 
-/// Whether every alpha is 0, so that A and B are not read.
-bool multiplies_nothing(const Gemm& product) {
-  if (product.batch.alphas.empty()) return product.alpha.value == 0.0;
-  return std::all_of(product.batch.alphas.begin(), product.batch.alphas.end(),
-                     [](const Scalar& alpha) { return alpha.value == 0.0; });
-}
-
 /// Replaces a buffer of the engine's by a larger one if it is too small.
 void grow(const gl::Api& api, unsigned& buffer, std::int64_t& had, std::int64_t needed, std::string_view label) {
   if (had >= needed) return;
@@ -74,7 +67,7 @@ bool gives_items(const Batch& batch) {
 
 Problem problem_to_plan(const Gemm& product) {
   Problem problem = Engine::problem(product);
-  if (multiplies_nothing(product)) problem.k = 0;  // as in BLAS, A and B are not read
+  if (are_zero(product.alpha, product.batch.alphas)) problem.k = 0;  // as in BLAS, A and B are not read
   return problem;
 }
 

@@ -20,11 +20,11 @@
 namespace glgemm {
 namespace {
 
-/// Some of the numbers below `count`, all over.
+/// All numbers below `count`, or some of them, all over.
 template <class Each>
-void for_some(std::int64_t count, const Each& each) {
+void for_each_of(std::int64_t count, bool some, const Each& each) {
   constexpr std::int64_t enough = 1024;
-  for (std::int64_t i = 0; i < count; i += 1 + count / enough / 2 * 2) each(i);
+  for (std::int64_t i = 0; i < count; i += some ? 1 + count / enough / 2 * 2 : 1) each(i);
 }
 
 /// A product for the programs of a plan, a little larger than their tiles. It has the plan's types, and items, an epilogue and
@@ -44,9 +44,9 @@ class SmallProduct {
   std::string wrong_panels(Role role, const Cursor& at, const Step& step) const;
   std::string wrong_sums(const Cursor& at, const Step& step) const;
   std::string wrong_c();
+  std::string wrong_at(const std::string& what, std::int64_t i, std::int64_t j, std::int64_t z) const;
+  /// The sums of all parts of the items of a piece; a sum of two floats as a complex number.
   std::vector<Number> read_sums(const Step& step) const;
-  std::string wrong_bits_of_sums(const Cursor& at, const Step& step) const;
-  std::string wrong_bits_of_c();
   /// Calls `f` with a sum of the type that the programs have for the plan's precision.
   template <class F>
   auto with_running(const F& f) const;
@@ -223,11 +223,11 @@ SelfCheck SmallProduct::check() {
     if (packs && !rounds_)
       wrong = wrong_panels(step->stage == Stage::pack_a ? Role::a : Role::b, at, *step);
     else if (step->stage == Stage::multiply && plan_.reduces() && step->last_k)
-      wrong = rounds_ ? wrong_bits_of_sums(at, *step) : wrong_sums(at, *step);
+      wrong = wrong_sums(at, *step);
     if (!wrong.empty()) return fault(step->stage, std::move(wrong));
   }
-  std::string wrong = rounds_ ? wrong_bits_of_c() : wrong_c();
-  if (!wrong.empty()) return fault(plan_.reduces() ? Stage::reduce : Stage::multiply, std::move(wrong));
+  if (std::string wrong = wrong_c(); !wrong.empty())
+    return fault(plan_.reduces() ? Stage::reduce : Stage::multiply, std::move(wrong));
   return SelfCheck::of_right(programs_of(plan_));
 }
 
@@ -253,54 +253,10 @@ std::string SmallProduct::wrong_panels(Role role, const Cursor& at, const Step& 
   return {};
 }
 
-/// The sums of all parts of the items of a piece; a sum of two floats as a complex number.
 std::vector<Number> SmallProduct::read_sums(const Step& step) const {
   const Type type = precision_ != Precision::extended ? sum_ : key_.doubles ? Type::f64 : Type::c64;
   return read_numbers(state_.api, state_.work.workspace, plan_.workspace.sums.offset_bytes, type,
                       plan_.parts * step.piece_items * step.m * step.n);
-}
-
-std::string SmallProduct::wrong_sums(const Cursor& at, const Step& step) const {
-  const bool pairs = precision_ == Precision::extended && !key_.doubles;
-  const std::vector<Number> got = read_sums(step);
-  std::size_t next = 0;
-  for (std::int64_t part = 0; part < plan_.parts; ++part)
-    for (std::int64_t z = 0; z < step.piece_items; ++z)
-      for (std::int64_t i = 0; i < step.m; ++i)
-        for (std::int64_t j = 0; j < step.n; ++j) {
-          Number expected = 0;
-          for (std::int64_t p = 0; p < k_; ++p)
-            if (p % plan_.piece_k / plan_.part_k == part)
-              expected += a(at.batch0 + z, at.m0 + i, p) * b(at.batch0 + z, p, at.n0 + j);
-          const Number found = got[next++], sum = pairs ? found.real() + found.imag() : found;
-          if (sum != expected)
-            return fmt::format("part {} of {} is wrong from element ({}, {}) of item {} on", part, text(), i, j, z);
-        }
-  return {};
-}
-
-std::string SmallProduct::wrong_c() {
-  for (std::int64_t z = 0; z < items_; ++z)
-    for (std::int64_t i = 0; i < m_; ++i)
-      for (std::int64_t j = 0; j < n_; ++j) {
-        Number sum = 0;
-        for (std::int64_t p = 0; p < k_; ++p) sum += a(z, i, p) * b(z, p, j);
-        Number value = 2.0 * sum + 2.0 * (*c_)(z, i, j);
-        if (adds_d_) value += (*d_)(z, i, j);
-        if (adds_bias_) value += (*bias_)(0, 0, j);
-        if (activation_ == Activation::relu() && value.real() < 0) value = 0;
-        store_element(c_->at(z, i, j), c_type_, value);
-      }
-  const std::vector<std::byte>& expected = c_->bytes();
-  std::vector<std::byte> got(expected.size());
-  gl::barrier_before_transfers(state_.api);
-  gl::read_buffer(state_.api, buffer_c_, 0, got.data(), static_cast<std::int64_t>(got.size()));
-  if (got == expected) return {};
-  const std::int64_t wrong = std::mismatch(got.begin(), got.end(), expected.begin()).first - got.begin();
-  const std::int64_t element = wrong / element_bytes(c_type_), in_item = element % c_->stride();
-  const std::int64_t row = in_item / (n_ + 3), column = in_item % (n_ + 3);
-  return fmt::format("{} is wrong from element ({}, {}) of item {} on", text(), c_->is_indexed() ? m_ - 1 - row : row,
-                     c_->is_indexed() ? n_ - 1 - column : column, element / c_->stride());
 }
 
 template <class F>
@@ -313,13 +269,13 @@ template <class Running, class A>
 Running SmallProduct::sum_of_part(std::int64_t part, std::int64_t z, std::int64_t i, std::int64_t j) const {
   std::optional<Running> total;
   for (std::int64_t begin = 0; begin < k_; begin += canonical_block) {
-    if (begin % plan_.piece_k / plan_.part_k != part) continue;
-    Running block;
+    std::optional<Running> block;
     for (std::int64_t p = begin; p < std::min(k_, begin + canonical_block); ++p)
-      block.add_product(to_element<A>(a(z, i, p)), to_element<A>(b(z, p, j)));
-    if (total)
-      total->add(block);
-    else
+      if (p % plan_.piece_k / plan_.part_k == part)
+        (block ? *block : block.emplace()).add_product(to_element<A>(a(z, i, p)), to_element<A>(b(z, p, j)));
+    if (total && block)
+      total->add(*block);
+    else if (block)
       total = block;
   }
   return total.value_or(Running());
@@ -335,18 +291,25 @@ Number SmallProduct::promised(std::int64_t z, std::int64_t i, std::int64_t j) co
   if (beta_.value != 0.0) value = sum(value, product(to_element<A>(beta_.value), to_element<A>((*c_)(z, i, j))));
   if (adds_d_) value = sum(value, to_element<A>((*d_)(z, i, j)));
   if (adds_bias_) value = sum(value, to_element<A>((*bias_)(0, 0, j)));
-  if constexpr (std::is_floating_point_v<A>)
+  if constexpr (std::is_floating_point_v<A>) {
+    if (activation_ == Activation::relu() && value < 0) value = 0;
     if (activation_ == Activation::hard_swish()) {
       const A bounded = std::max(value, A(-3)), upper = bounded + A(3), part = std::min(upper, A(6)) * (A(1) / A(6));
       value = bounded * part;
     }
+  }
   return to_number<double>(value);
 }
 
-std::string SmallProduct::wrong_bits_of_sums(const Cursor& at, const Step& step) const {
+std::string SmallProduct::wrong_at(const std::string& what, std::int64_t i, std::int64_t j, std::int64_t z) const {
+  return fmt::format("{} is wrong {} element ({}, {}) of item {}{}", what, rounds_ ? "at" : "from", i, j, z,
+                     rounds_ ? "" : " on");
+}
+
+std::string SmallProduct::wrong_sums(const Cursor& at, const Step& step) const {
   const std::vector<Number> got = read_sums(step);
   std::string wrong;
-  for_some(std::ssize(got), [&](std::int64_t q) {
+  for_each_of(std::ssize(got), rounds_, [&](std::int64_t q) {
     const std::int64_t j = q % step.n, i = q / step.n % step.m, z = q / (step.n * step.m) % step.piece_items,
                        part = q / (step.n * step.m * step.piece_items);
     const Number expected = with_running([&]<class Running, class A>(Running, A) -> Number {
@@ -357,24 +320,26 @@ std::string SmallProduct::wrong_bits_of_sums(const Cursor& at, const Step& step)
         return to_number<double>(sum.total);
     });
     if (wrong.empty() && got[static_cast<std::size_t>(q)] != expected)
-      wrong = fmt::format("part {} of {} is wrong at element ({}, {}) of item {}", part, text(), i, j, z);
+      wrong = wrong_at(fmt::format("part {} of {}", part, text()), i, j, z);
   });
   return wrong;
 }
 
-std::string SmallProduct::wrong_bits_of_c() {
-  std::vector<std::byte> got(c_->bytes().size());
+std::string SmallProduct::wrong_c() {
+  const std::vector<std::byte>& expected = c_->bytes();
+  std::vector<std::byte> got(expected.size());
   gl::barrier_before_transfers(state_.api);
   gl::read_buffer(state_.api, buffer_c_, 0, got.data(), std::ssize(got));
   std::string wrong;
-  for_some(items_ * m_ * n_, [&](std::int64_t q) {
+  for_each_of(items_ * m_ * n_, rounds_, [&](std::int64_t q) {
     const std::int64_t j = q % n_, i = q / n_ % m_, z = q / (n_ * m_);
     std::byte* const element = c_->at(z, i, j);
     store_element(element, c_type_,
                   with_running([&]<class Running, class A>(Running, A) { return promised<A, Running>(z, i, j); }));
-    if (wrong.empty() && !std::equal(element, element + element_bytes(c_type_), got.begin() + (element - c_->bytes().data())))
-      wrong = fmt::format("{} is wrong at element ({}, {}) of item {}", text(), i, j, z);
+    if (wrong.empty() && !std::equal(element, element + element_bytes(c_type_), got.begin() + (element - expected.data())))
+      wrong = wrong_at(text(), i, j, z);
   });
+  if (wrong.empty() && !rounds_ && got != expected) wrong = fmt::format("{} has overwritten what lies between C's lines", text());
   return wrong;
 }
 
@@ -417,7 +382,7 @@ SelfCheck check_copy(Engine::State& state, const ConvolutionPlan& like) {
   plan.axis = 0;
   plan.piece_images = problem.batch, plan.piece_rows = problem.output[0], plan.pieces = 1;
   plan.border_offset_bytes = 0;
-  plan.shapes = {{plan.piece_images, plan.piece_rows, copy_of(problem, {-1, -2, -1}, {2, 3, 6}, problem.batch), {Plan()}}};
+  plan.shapes = {{plan.piece_images, plan.piece_rows, copy_of(problem, {{-1, -2, -1}, {2, 3, 6}}, problem.batch), {Plan()}}};
   SmallConvolution small(state, plan);
   const BorderedCopy& border = plan.border();
   const TensorSteps in = steps_of(problem.input_layout, problem.input, problem.input_channels);

@@ -36,23 +36,19 @@ void Engine::State::check_usable(const char* what, bool stays) {
 }
 
 void Engine::State::check_context(const char* what, bool stays) {
-  check_current(what);
-  if (!stays) come_back();
-}
-
-void Engine::State::check_current(const char* what) const {
   check_not_forked(what);
   if (abandoned) throw std::invalid_argument(fmt::format("{}: the engine was abandoned", what));
-  if (released) return;  // the mark is gone with the rest
 #ifdef NDEBUG
   constexpr bool by_default = false;
 #else
   constexpr bool by_default = true;
 #endif
-  if (!options.check_context.value_or(by_default)) return;
-  if (is_current()) return;
-  gl::check_reset(api);  // in a lost context the mark is gone
-  throw std::invalid_argument(fmt::format("{}: the engine's context is not current on this thread", what));
+  // With a released engine the mark is gone.
+  if (!released && options.check_context.value_or(by_default) && !is_current()) {
+    gl::check_reset(api);  // in a lost context the mark is gone, too
+    throw std::invalid_argument(fmt::format("{}: the engine's context is not current on this thread", what));
+  }
+  if (!stays) come_back();
 }
 
 void Engine::State::save_bindings(const char* what, std::optional<gl::StateGuard>& guard, gl::Bindings bindings) const {

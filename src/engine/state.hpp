@@ -153,7 +153,6 @@ struct GLGEMM_HIDDEN Engine::State {
   void forget() noexcept;
 
  private:
-  void check_current(const char* what) const;
   /// As program(), with nobody listening.
   gl::Program& ready_program(const ProgramKey& key);
   /// Its source as the driver gets it.

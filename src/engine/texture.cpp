@@ -26,7 +26,9 @@ class TextureCopy {
   TextureCopy(Engine::State& state, const char* what, const TextureView& texture, const TensorView& tensor, bool writes)
       : state_(state), what_(what), texture_(texture), tensor_(tensor), writes_(writes) {}
   /// @throws std::invalid_argument, Unsupported
-  void check();
+  void check_texture();
+  /// The same; after check_texture().
+  void check_tensor() const;
   void run();
 
  private:
@@ -37,8 +39,6 @@ class TextureCopy {
   }
   void self_check();
   bool comes_back(int channels, std::int64_t first);
-  void check_texture();
-  void check_tensor() const;
   void copy();
   ProgramKey program() const { return program(writes_); }
   ProgramKey program(bool writes) const;
@@ -102,11 +102,6 @@ void TextureCopy::check_tensor() const {
   if (needed > bytes)
     refuse("the tensor needs {} bytes from byte {} on and leaves its buffer of {}", needed - tensor_.offset_bytes,
            tensor_.offset_bytes, bytes);
-}
-
-void TextureCopy::check() {
-  check_texture();
-  check_tensor();
 }
 
 ProgramKey TextureCopy::program(bool writes) const {
@@ -224,7 +219,8 @@ void copy_texture(Engine::State& state, const char* what, const TextureView& tex
       what, guard,
       gl::product_bindings | gl::image_panels | gl::bit(gl::binding_a) | gl::bit(gl::binding_b) | gl::bit(gl::binding_c));
   TextureCopy copy(state, what, texture, tensor, writes);
-  copy.check();
+  copy.check_texture();
+  copy.check_tensor();
   copy.run();
 }
 

@@ -54,6 +54,11 @@ unsigned shared_buffer(const BufferView& view, std::span<const unsigned> buffers
   return found == of_view.end() ? 0 : *found;
 }
 
+/// Elements one after the other, as a matrix of one row.
+BufferView row_of(const BufferPlace& place, std::int64_t elements, Type type) {
+  return {.buffer = place.buffer, .rows = 1, .columns = elements, .offset_bytes = place.offset_bytes, .type = type};
+}
+
 struct Range {
   std::int64_t begin, end;
   bool is_empty() const { return begin >= end; }
@@ -304,6 +309,11 @@ std::string why_not_used(unsigned buffer, std::int64_t bytes) {
   return {};
 }
 
+bool are_zero(const Scalar& all, std::span<const Scalar> each) {
+  const auto is_zero = [](const Scalar& x) { return x.value == 0.0; };
+  return each.empty() ? is_zero(all) : std::all_of(each.begin(), each.end(), is_zero);
+}
+
 void check_numbers(const Gemm& product, Type acc) {
   check_scalar(product.alpha, acc, "alpha");
   check_scalar(product.beta, acc, "beta");
@@ -340,14 +350,9 @@ ArraysOfQuantization arrays_of(const Gemm& product, const Problem& problem) {
                      codes = largest_offset(product.batch, role) + (lines(view) - 1) * ld + width(view);
   const QuantizedBytes bytes = bytes_beside(its, ld, codes);
   result.scales_of = fmt::format("the scales of {}", letter(role));
-  result.scales = {.buffer = view.scales.buffer,
-                   .rows = 1,
-                   .columns = bytes.scales / element_bytes(its.scales),
-                   .offset_bytes = view.scales.offset_bytes,
-                   .type = its.scales};
+  result.scales = row_of(view.scales, bytes.scales / element_bytes(its.scales), its.scales);
   result.zeros_of = fmt::format("the zeros of {}", letter(role));
-  result.zeros = {
-      .buffer = view.zeros.buffer, .rows = 1, .columns = bytes.zeros, .offset_bytes = view.zeros.offset_bytes, .type = Type::u8};
+  result.zeros = row_of(view.zeros, bytes.zeros, Type::u8);
   return result;
 }
 
@@ -371,11 +376,9 @@ void validate_product(const Gemm& product, const Problem& problem, std::int64_t 
   for (const Role role : {Role::a, Role::b, Role::c, Role::d})
     for (const std::int64_t offset : offsets(product.batch, role)) check_offset(problem, role, offset);
 
-  const BufferView bias{.buffer = product.epilogue.bias.buffer(),  // a matrix of one row
-                        .rows = 1,
-                        .columns = problem.bias == Bias::for_each_row ? problem.m : problem.n,
-                        .offset_bytes = product.epilogue.bias.offset_bytes(),
-                        .type = problem.c.format.type};
+  const BiasView& given = product.epilogue.bias;
+  const BufferView bias = row_of({given.buffer(), given.offset_bytes()},
+                                 given.kind() == Bias::for_each_row ? problem.m : problem.n, problem.c.format.type);
   std::array<Part, 7> all{};
   std::size_t count = 0;
   for (const Role role : roles(problem))
@@ -398,32 +401,27 @@ void validate_product(const Gemm& product, const Problem& problem, std::int64_t 
 
 void validate_convolution(const Convolution& convolution, const ConvolutionProblem& problem, std::int64_t workspace_bytes,
                           const std::function<std::int64_t(unsigned buffer)>& buffer_bytes) {
-  const auto row_of = [](unsigned buffer, std::int64_t offset, std::int64_t elements, Type type) {
-    return BufferView{.buffer = buffer, .rows = 1, .columns = elements, .offset_bytes = offset, .type = type};
-  };
   const auto of_tensor = [&](const TensorView& view) {
     std::int64_t elements = view.batch * view.channels;
     for (const std::int64_t size : view.size) elements *= size;
-    return row_of(view.buffer, view.offset_bytes, elements, view.type);
+    return row_of({view.buffer, view.offset_bytes}, elements, view.type);
   };
   const FilterView& filters = convolution.filters;
   std::int64_t weights = problem.input_channels / problem.groups * problem.output_channels;
   for (const std::int64_t size : filters.size) weights *= size;
-  BufferView of_filters = row_of(filters.buffer, filters.offset_bytes, weights, filters.type), scales, zeros;
+  BufferView of_filters = row_of({filters.buffer, filters.offset_bytes}, weights, filters.type), scales, zeros;
   if (filters.quantization) {
     of_filters.rows = problem.output_channels;
     of_filters.columns = problem.output_channels > 0 ? weights / problem.output_channels : 0;
     of_filters.quantization = filters.quantization;
     const QuantizedBytes bytes = quantized_bytes(filters.quantization, of_filters.rows, leading_dimension(of_filters));
-    scales = row_of(filters.scales.buffer, filters.scales.offset_bytes, bytes.scales / element_bytes(filters.quantization.scales),
-                    filters.quantization.scales);
-    zeros = row_of(filters.zeros.buffer, filters.zeros.offset_bytes, bytes.zeros, Type::u8);
+    const Type type = filters.quantization.scales;
+    scales = row_of(filters.scales, bytes.scales / element_bytes(type), type);
+    zeros = row_of(filters.zeros, bytes.zeros, Type::u8);
   }
   const BufferView input = of_tensor(convolution.input), output = of_tensor(convolution.output),
                    residual = of_tensor(convolution.residual.value_or(TensorView{})),
-                   bias = convolution.bias ? row_of(convolution.bias->buffer, convolution.bias->offset_bytes,
-                                                    problem.output_channels, problem.output_type)
-                                           : BufferView{};
+                   bias = row_of(convolution.bias.value_or(BufferPlace{}), problem.output_channels, problem.output_type);
   try {
     check_numbers({.alpha = convolution.alpha}, sum_type(problem.input_type, problem.filters.type));
     std::array<Part, 7> all{{{"the output", &output, {}, 0}}};

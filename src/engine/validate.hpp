@@ -23,6 +23,8 @@ std::int64_t stride_of(const Batch& batch, Role role);
 /// The view of an operand of a product; the residual must exist.
 const BufferView& view_of(const Gemm& product, Role role);
 
+/// Whether the scalars of all items, which are `each` or else `all`, are 0.
+bool are_zero(const Scalar& all, std::span<const Scalar> each);
 /// Checks the scalars.  @throws std::invalid_argument  with the numbers
 void check_numbers(const Gemm& product, Type acc);
 

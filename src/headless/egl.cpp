@@ -235,7 +235,7 @@ class EglContext : public Context {
   }
   ~EglContext() override {
     if (context_ != EGL_NO_CONTEXT) {
-      release();
+      EglContext::release_current();
       eglDestroyContext(display_, context_);
     }
     if (surface_ != EGL_NO_SURFACE) eglDestroySurface(display_, surface_);
@@ -251,14 +251,13 @@ class EglContext : public Context {
     throw GlError(fmt::format("the context cannot be made current ({}){}", error, why));
   }
 
-  void release_current() override { release(); }
-
- private:
-  EglContext(EGLDisplay display, ContextApi api) : Context(api), display_(display) {}
-  void release() {
+  void release_current() override {
     const CurrentApi current(api());
     if (eglGetCurrentContext() == context_) eglMakeCurrent(display_, EGL_NO_SURFACE, EGL_NO_SURFACE, EGL_NO_CONTEXT);
   }
+
+ private:
+  EglContext(EGLDisplay display, ContextApi api) : Context(api), display_(display) {}
 
   EGLDisplay display_;
   EGLSurface surface_ = EGL_NO_SURFACE;

@@ -213,7 +213,7 @@ class WglContext : public Context {
         last_error);
   }
   ~WglContext() override {
-    release();
+    WglContext::release_current();
     wglDeleteContext(context_);
   }
 
@@ -225,13 +225,11 @@ class WglContext : public Context {
     throw GlError(fmt::format("the context cannot be made current (error {}){}", error,
                               error == ERROR_BUSY ? ": it is current on another thread" : ""));
   }
-  void release_current() override { release(); }
-
- private:
-  void release() {
+  void release_current() override {
     if (wglGetCurrentContext() == context_) wglMakeCurrent(nullptr, nullptr);
   }
 
+ private:
   Window window_;
   HGLRC context_ = nullptr;
 };

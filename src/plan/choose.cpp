@@ -268,11 +268,11 @@ Explanation Chooser::explain(const Choice& taken) const {
 }  // namespace
 
 Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOptions& options, Explanation* why) {
-  return make_plan(problem, device_limits, options, why, nullptr);
+  return make_plan(problem, device_limits, options, nullptr, why);
 }
 
-Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOptions& options, Explanation* why,
-               const RefusesProgram& why_not) {
+Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOptions& options, const RefusesProgram& why_not,
+               Explanation* why) {
   validate(problem);
   const Limits& limits = options.experimental->limits ? *options.experimental->limits : device_limits;
   validate(limits);

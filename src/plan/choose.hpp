@@ -13,7 +13,7 @@ using RefusesProgram = std::function<std::string(const ProgramKey& program)>;
 
 /// make_plan() with only those programs of which `why_not` says nothing.
 /// @throws  as make_plan(); Unsupported if no kernel has such programs
-Plan make_plan(const Problem& problem, const Limits& limits, const PlanOptions& options, Explanation* why,
-               const RefusesProgram& why_not);
+Plan make_plan(const Problem& problem, const Limits& limits, const PlanOptions& options, const RefusesProgram& why_not,
+               Explanation* why = nullptr);
 
 }  // namespace glgemm

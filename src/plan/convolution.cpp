@@ -55,11 +55,6 @@ Phases phases_of(const ConvolutionPlan& plan, std::int64_t rows) {
   return result;
 }
 
-/// The input's elements that some tap meets, from the first to the last, along each dimension.
-struct Reach {
-  Three first{}, last{-1, -1, -1};
-};
-
 Reach reach_of(const Phases& phases) {
   Reach result;
   for (std::size_t d = 0; d < 3; ++d) {
@@ -72,10 +67,6 @@ Reach reach_of(const Phases& phases) {
     if (least <= most) result.first[d] = least, result.last[d] = most;
   }
   return result;
-}
-
-BorderedCopy copy_of(const ConvolutionProblem& problem, const Reach& reach, std::int64_t images) {
-  return copy_of(problem, reach.first, reach.last, images);
 }
 
 /// The most elements over which tables can reach: a binding begins at an aligned offset, and shaders count its bytes with an int.
@@ -269,7 +260,8 @@ ConvolutionProduct product_of(const ConvolutionProblem& problem, const std::arra
 
 }  // namespace
 
-BorderedCopy copy_of(const ConvolutionProblem& problem, const Three& first, const Three& last, std::int64_t images) {
+BorderedCopy copy_of(const ConvolutionProblem& problem, const Reach& reach, std::int64_t images) {
+  const auto& [first, last] = reach;
   BorderedCopy result{.first = first};
   const std::int64_t per_vector = 16 / element_bytes(problem.input_type);
   // A line that begins at a multiple of 16 bytes can be read so much at a time.
@@ -475,7 +467,7 @@ void plan_shapes(ConvolutionPlan& plan, const Limits& limits, const PlanOptions&
       const ConvolutionPiece piece = piece_of(plan, images, rows);
       plan.shapes.push_back({images, rows, piece.border, {}});
       for (const ConvolutionProduct& product : piece.products) {
-        Plan its = make_plan(problem_of(plan, piece, product), limits, options_of_products(plan, options), nullptr, why_not);
+        Plan its = make_plan(problem_of(plan, piece, product), limits, options_of_products(plan, options), why_not);
         needed = std::max(needed, its.workspace.size_bytes);
         plan.shapes.back().products.push_back(std::move(its));
       }

@@ -30,8 +30,12 @@ struct TensorSteps {
 };
 TensorSteps steps_of(TensorLayout layout, const Three& size, std::int64_t channels);
 
-/// The copy of the input's elements from `first` to `last`, of so many images.
-BorderedCopy copy_of(const ConvolutionProblem& problem, const Three& first, const Three& last, std::int64_t images);
+/// The input's elements that some tap meets, from the first to the last, along each dimension.
+struct Reach {
+  Three first{}, last{-1, -1, -1};
+};
+/// The copy of these elements, of so many images.
+BorderedCopy copy_of(const ConvolutionProblem& problem, const Reach& reach, std::int64_t images);
 
 /// A matrix of a product, as it is stored in a tensor.
 struct PlacedMatrix {

@@ -15,10 +15,6 @@ namespace {
 
 constexpr std::size_t h_axis = 1, w_axis = 2;
 
-std::int64_t elements_of(const Three& sizes) {
-  return sizes[0] * sizes[1] * sizes[2];
-}
-
 /// The convolution as it runs. Of images of one dimension the rows are one element long then: an invocation goes down them, and
 /// reads each element once.
 ConvolutionProblem upright(ConvolutionProblem problem) {
@@ -80,9 +76,9 @@ struct DepthwiseChoice {
 DepthwiseChoice choose_depthwise(const ConvolutionProblem& problem, const Limits& limits) {
   const bool vectors = lies_in_vectors(problem);
   // Such a program reads filters by vectors of channels.
-  const bool any_by_vector = vectors && (problem.filter_layout == FilterLayout::hwio || elements_of(problem.filter) == 1);
+  const bool any_by_vector = vectors && (problem.filter_layout == FilterLayout::hwio || volume(problem.filter) == 1);
   if (!is_written_out(problem)) return {any_by_vector, 0};
-  const std::int64_t words = element_bytes(depthwise_sums(problem)) / 4, taps = elements_of(problem.filter);
+  const std::int64_t words = element_bytes(depthwise_sums(problem)) / 4, taps = volume(problem.filter);
   int widest = limits.cpu ? 8 : problem.input_layout == TensorLayout::nchw ? 1 : 4;
   while (widest > 1 && widest > problem.output[w_axis]) widest /= 2;
   if (limits.cpu) {
@@ -98,7 +94,7 @@ DepthwiseChoice choose_depthwise(const ConvolutionProblem& problem, const Limits
 
 /// The bytes of an image's elements.
 std::int64_t image_bytes(const Three& size, std::int64_t channels, Type type) {
-  return saturating_product({elements_of(size), channels, element_bytes(type)});
+  return saturating_product({volume(size), channels, element_bytes(type)});
 }
 
 }  // namespace
@@ -126,8 +122,7 @@ std::string why_not_depthwise(const ConvolutionProblem& problem, const Limits& l
                                          image_bytes(problem.filter, problem.output_channels, problem.filters.type)});
   if (largest > window_bytes(limits))
     return fmt::format("an image or the filters take {} bytes, and a binding has {}", largest, window_bytes(limits));
-  if (const std::int64_t taps = elements_of(problem.filter);
-      limits.loop_iterations > 0 && 2 * taps + 1000 > limits.loop_iterations)
+  if (const std::int64_t taps = volume(problem.filter); limits.loop_iterations > 0 && 2 * taps + 1000 > limits.loop_iterations)
     return fmt::format("filters have {} elements, and loops at most {} turns", taps, limits.loop_iterations);
   return {};
 }
@@ -172,7 +167,7 @@ DepthwiseWork depthwise_work(const ConvolutionProblem& as_given, const ProgramKe
   // A depthwise filter has one input channel.
   const std::int64_t tap = problem.filter_layout == FilterLayout::hwio ? channels : 1;
   work.filters = {{problem.filter[h_axis] * problem.filter[w_axis] * tap, problem.filter[w_axis] * tap, tap},
-                  tap == 1 ? elements_of(problem.filter) : 1,
+                  tap == 1 ? volume(problem.filter) : 1,
                   0};
   if (work.vector > 1) {
     for (std::int64_t& step : work.input.step) step /= work.vector;
@@ -202,7 +197,7 @@ void plan_depthwise(ConvolutionPlan& plan, const Limits& limits, const ProgramKe
   if (limits.loop_iterations > 0) {
     const std::int64_t run = parameter(program.kernel, "run");
     const std::int64_t of_a_row =
-        2 + (takes_all_filters ? 2 * elements_of(problem.filter) : 0) + (program.epilogue ? run * work.vector * 90 : run);
+        2 + (takes_all_filters ? 2 * volume(problem.filter) : 0) + (program.epilogue ? run * work.vector * 90 : run);
     plan.strip_rows = std::clamp<std::int64_t>((limits.loop_iterations - 20) / of_a_row, 1, plan.strip_rows);
   }
   const std::int64_t largest = std::max({std::int64_t{1}, image_bytes(problem.input, problem.input_channels, problem.input_type),

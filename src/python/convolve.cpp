@@ -20,35 +20,29 @@ Extents extents_of(const Sizes& sizes) {
   return result;
 }
 
-/// The array without gaps, and where it begins: itself if it has none, else a copy.
-struct Dense {
-  explicit Dense(const std::string& who, const Array& given)
-      : array(is_dense(given.layout) ? given : copied(given)), elements(elements_of(array)) {
-    if (elements->matrix && !elements->matrix->view().bands.empty())
-      throw std::invalid_argument(
-          fmt::format("{}: an array of {} lies in several buffers, since the driver gives none that is so large", who,
-                      text(array.layout.shape)));
-    const Strided& layout = array.layout;
-    const BufferView view = view_of_lines(*elements, layout.type, 1, layout.size(), layout.size(), layout.offset);
-    place = {view.buffer, view.offset_bytes};
-  }
-
-  Array array;
-  std::shared_ptr<const Elements> elements;
-  BufferPlace place{};
-};
+/// Where the elements of an array without gaps lie: of the array itself, or if it has gaps of a copy. `kept` keeps them.
+BufferPlace dense_place(const std::string& who, const Array& given, KeptElements& kept) {
+  const Array array = is_dense(given.layout) ? given : copied(given);
+  const Strided& layout = array.layout;
+  const Elements& elements = *kept.emplace_back(elements_of(array));
+  if (elements.matrix && !elements.matrix->view().bands.empty())
+    throw std::invalid_argument(fmt::format(
+        "{}: an array of {} lies in several buffers, since the driver gives none that is so large", who, text(layout.shape)));
+  const BufferView view = view_of_lines(elements, layout.type, 1, layout.size(), layout.size(), layout.offset);
+  return {view.buffer, view.offset_bytes};
+}
 
 /// A dimension's sizes in a shape of images: (batch, size..., channels) or (batch, channels, size...).
-TensorView tensor_of(const Dense& dense, TensorLayout layout) {
-  const Sizes& shape = dense.array.layout.shape;
+TensorView tensor_of(const BufferPlace& place, const Strided& array, TensorLayout layout) {
+  const Sizes& shape = array.shape;
   const bool is_last = layout == TensorLayout::nhwc;
-  return {.buffer = dense.place.buffer,
-          .offset_bytes = dense.place.offset_bytes,
+  return {.buffer = place.buffer,
+          .offset_bytes = place.offset_bytes,
           .batch = shape.front(),
           .size = extents_of(is_last ? Sizes(shape.begin() + 1, shape.end() - 1) : Sizes(shape.begin() + 2, shape.end())),
           .channels = is_last ? shape.back() : shape[1],
           .layout = layout,
-          .type = dense.array.layout.type};
+          .type = array.type};
 }
 
 Sizes shape_of(const TensorView& tensor) {
@@ -63,16 +57,12 @@ Sizes shape_of(const TensorView& tensor) {
 struct Filters {
   FilterView view;
   std::int64_t outer = 0, inner = 0;
-  std::optional<Dense> dense{};                ///< of those that are not quantised
-  std::shared_ptr<const Elements> elements{};  ///< of those that are
 };
 
-Filters filters_of(const std::string& who, const Array& w, const ConvolutionTerms& how) {
+Filters filters_of(const std::string& who, const Array& w, const ConvolutionTerms& how, KeptElements& kept) {
   const Sizes& shape = w.layout.shape;
-  Filters result;
-  const std::shared_ptr<const Elements> its = elements_of(w);
-  const Elements& elements = *its;
-  if (elements.quantization) {
+  const std::shared_ptr<const Elements> elements = elements_of(w);
+  if (elements->quantization) {
     std::int64_t taps = 1;
     for (const std::int64_t size : how.filter_size) taps *= size;
     if (shape.size() != 2 || how.filter_size.empty() || taps < 1 || shape[1] % taps != 0)
@@ -80,28 +70,25 @@ Filters filters_of(const std::string& who, const Array& w, const ConvolutionTerm
           fmt::format("{}: quantised filters are a matrix with a row for each output channel, whose length is a multiple of "
                       "filter_size's product; this one is {}, and the product {}",
                       who, text(shape), taps));
-    if (w.layout.offset != 0 || w.layout.strides != Sizes{elements.row_codes, 1})
+    if (w.layout.offset != 0 || w.layout.strides != Sizes{elements->row_codes, 1})
       throw std::invalid_argument(who + ": quantised filters are used whole");
-    const BufferView codes = view_of_codes(elements, shape[0], shape[1], elements.row_codes, 0);
+    const BufferView codes = view_of_codes(*elements, shape[0], shape[1], elements->row_codes, 0);
     if (!codes.bands.empty()) throw std::invalid_argument(who + ": the filters lie in several buffers");
-    result.view = {.buffer = codes.buffer,
-                   .offset_bytes = codes.offset_bytes,
-                   .size = how.filter_size,
-                   .layout = how.filter_layout,
-                   .quantization = codes.quantization,
-                   .scales = codes.scales,
-                   .zeros = codes.zeros};
-    result.outer = shape[0];
-    result.inner = shape[1] / taps;
-    result.elements = its;
-    return result;
+    kept.push_back(elements);
+    return {.view = {.buffer = codes.buffer,
+                     .offset_bytes = codes.offset_bytes,
+                     .size = how.filter_size,
+                     .layout = how.filter_layout,
+                     .quantization = codes.quantization,
+                     .scales = codes.scales,
+                     .zeros = codes.zeros},
+            .outer = shape[0],
+            .inner = shape[1] / taps};
   }
   const std::size_t dimensions = shape.size() - 2;
-  result.dense.emplace(who, w);
-  result.view = {.buffer = result.dense->place.buffer,
-                 .offset_bytes = result.dense->place.offset_bytes,
-                 .layout = how.filter_layout,
-                 .type = w.layout.type};
+  const BufferPlace place = dense_place(who, w, kept);
+  Filters result{
+      .view = {.buffer = place.buffer, .offset_bytes = place.offset_bytes, .layout = how.filter_layout, .type = w.layout.type}};
   const std::size_t first = how.filter_layout == FilterLayout::ohwi ? 1 : how.filter_layout == FilterLayout::oihw ? 2 : 0;
   for (std::size_t i = 0; i < dimensions; ++i) result.view.size.push_back(shape[first + i]);
   result.outer = how.filter_layout == FilterLayout::hwio ? shape[dimensions + 1] : shape[0];
@@ -110,56 +97,52 @@ Filters filters_of(const std::string& who, const Array& w, const ConvolutionTerm
   return result;
 }
 
-/// A device's convolution and the arrays that it needs.
-struct Built {
-  Built(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms, std::optional<Type> type)
-      : x(terms.who, arrays.x), filters(filters_of(terms.who, arrays.w, how)) {
-    conv.input = tensor_of(x, how.layout);
-    conv.filters = filters.view;
-    conv.stride = how.stride;
-    conv.dilation = how.dilation;
-    conv.padding = how.padding;
-    conv.groups = how.groups;
-    conv.transposed = how.transposed;
-    conv.alpha = scalar(terms.alpha, conv.input.type);
-    conv.activation = terms.activation;
-    const auto [from, to] = how.transposed ? std::pair{filters.outer, filters.inner * how.groups}
-                                           : std::pair{filters.inner * how.groups, filters.outer};
-    if (how.groups < 1 || from != conv.input.channels)
-      throw std::invalid_argument(fmt::format("{}: x has {} channels, and the filters are for {}, in {} groups of {}", terms.who,
-                                              conv.input.channels, from, how.groups, how.groups < 1 ? 0 : from / how.groups));
-    conv.output = {.batch = conv.input.batch,
-                   .size = output_size(conv),
-                   .channels = to,
-                   .layout = how.output_layout,
-                   .type = type_of_c(terms.who, conv.input.type, conv.filters.type, type)};
-    if (how.output_padding.size() != conv.output.size.size())
-      throw std::invalid_argument(fmt::format("{}: output_padding has {} numbers, and images have {} dimensions", terms.who,
-                                              how.output_padding.size(), conv.output.size.size()));
-    for (std::size_t i = 0; i < how.output_padding.size(); ++i) conv.output.size[i] += how.output_padding[i];
-    if (arrays.bias) {
-      if (arrays.bias->layout.shape != Sizes{to})
-        throw std::invalid_argument(
-            fmt::format("{}: the bias is {}, and there are {} output channels", terms.who, text(arrays.bias->layout.shape), to));
-      conv.bias = bias.emplace(terms.who, *arrays.bias).place;
-    }
-    if (arrays.residual) {
-      conv.residual = tensor_of(residual.emplace(terms.who, *arrays.residual), how.output_layout);
-      if (shape_of(*conv.residual) != shape_of(conv.output))
-        throw std::invalid_argument(fmt::format("{}: the output is {} and the residual {}", terms.who,
-                                                text(shape_of(conv.output)), text(shape_of(*conv.residual))));
-    }
-    for (const auto& [name, given] : {std::pair{"bias", &arrays.bias}, {"residual", &arrays.residual}})
-      if (*given && (*given)->layout.type != conv.output.type)
-        throw py::type_error(fmt::format("{}: the {} is {} and the output is {}", terms.who, name,
-                                         info((*given)->layout.type).numpy, info(conv.output.type).numpy));
+/// The convolution of these arrays, but for the place of its output.
+Convolution convolution_of(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms,
+                           std::optional<Type> type, KeptElements& kept) {
+  const BufferPlace x = dense_place(terms.who, arrays.x, kept);
+  const Filters filters = filters_of(terms.who, arrays.w, how, kept);
+  Convolution conv{.input = tensor_of(x, arrays.x.layout, how.layout),
+                   .filters = filters.view,
+                   .stride = how.stride,
+                   .dilation = how.dilation,
+                   .padding = how.padding,
+                   .groups = how.groups,
+                   .transposed = how.transposed,
+                   .alpha = scalar(terms.alpha, arrays.x.layout.type),
+                   .activation = terms.activation};
+  const auto [from, to] = how.transposed ? std::pair{filters.outer, filters.inner * how.groups}
+                                         : std::pair{filters.inner * how.groups, filters.outer};
+  if (how.groups < 1 || from != conv.input.channels)
+    throw std::invalid_argument(fmt::format("{}: x has {} channels, and the filters are for {}, in {} groups of {}", terms.who,
+                                            conv.input.channels, from, how.groups, how.groups < 1 ? 0 : from / how.groups));
+  conv.output = {.batch = conv.input.batch,
+                 .size = output_size(conv),
+                 .channels = to,
+                 .layout = how.output_layout,
+                 .type = type_of_c(terms.who, conv.input.type, conv.filters.type, type)};
+  if (how.output_padding.size() != conv.output.size.size())
+    throw std::invalid_argument(fmt::format("{}: output_padding has {} numbers, and images have {} dimensions", terms.who,
+                                            how.output_padding.size(), conv.output.size.size()));
+  for (std::size_t i = 0; i < how.output_padding.size(); ++i) conv.output.size[i] += how.output_padding[i];
+  if (arrays.bias) {
+    if (arrays.bias->layout.shape != Sizes{to})
+      throw std::invalid_argument(
+          fmt::format("{}: the bias is {}, and there are {} output channels", terms.who, text(arrays.bias->layout.shape), to));
+    conv.bias = dense_place(terms.who, *arrays.bias, kept);
   }
-
-  Dense x;
-  Filters filters;
-  std::optional<Dense> bias{}, residual{};
-  Convolution conv{};
-};
+  if (arrays.residual) {
+    conv.residual = tensor_of(dense_place(terms.who, *arrays.residual, kept), arrays.residual->layout, how.output_layout);
+    if (shape_of(*conv.residual) != shape_of(conv.output))
+      throw std::invalid_argument(fmt::format("{}: the output is {} and the residual {}", terms.who, text(shape_of(conv.output)),
+                                              text(shape_of(*conv.residual))));
+  }
+  for (const auto& [name, given] : {std::pair{"bias", &arrays.bias}, {"residual", &arrays.residual}})
+    if (*given && (*given)->layout.type != conv.output.type)
+      throw py::type_error(fmt::format("{}: the {} is {} and the output is {}", terms.who, name,
+                                       info((*given)->layout.type).numpy, info(conv.output.type).numpy));
+  return conv;
+}
 
 /// Its multiply-adds.
 double work_of(const Convolution& conv) {
@@ -171,14 +154,6 @@ double work_of(const Convolution& conv) {
 }
 
 }  // namespace
-
-struct PlacedConvolution::Parts {
-  Parts(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms, std::optional<Type> type)
-      : built(arrays, how, terms, type) {}
-  Built built;
-  Array result;
-  std::shared_ptr<const Elements> elements{};  ///< of the result
-};
 
 PlacedConvolution::PlacedConvolution(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms,
                                      std::optional<Type> type) {
@@ -192,32 +167,21 @@ PlacedConvolution::PlacedConvolution(const DeviceConvolution& arrays, const Conv
   if (!elements_of(given_w)->quantization && given_w.layout.dimensions() != given_x.layout.dimensions())
     throw std::invalid_argument(fmt::format("{}: x is {} and the filters are {}: they have as many dimensions", terms.who,
                                             text(given_x.layout.shape), text(given_w.layout.shape)));
-  parts_ = std::make_shared<Parts>(arrays, how, terms, out ? std::optional(out->layout.type) : type);
-  Convolution& conv = parts_->built.conv;
-  const Sizes shape = shape_of(conv.output);
+  convolution_ = convolution_of(arrays, how, terms, out ? std::optional(out->layout.type) : type, kept_);
+  TensorView& output = convolution_.output;
+  const Sizes shape = shape_of(output);
   if (out && (out->layout.shape != shape || !is_dense(out->layout)))
     throw std::invalid_argument(fmt::format("{}: the output is {} and out is {}{}", terms.who, text(shape),
                                             text(out->layout.shape), out->layout.shape == shape ? ", with gaps" : ""));
-  parts_->result = out ? *out : empty(given_x.storage->service, conv.output.type, shape);
-  const Dense to(terms.who, parts_->result);
-  conv.output.buffer = to.place.buffer;
-  conv.output.offset_bytes = to.place.offset_bytes;
-  parts_->elements = to.elements;
-}
-
-const Array& PlacedConvolution::result() const {
-  return parts_->result;
-}
-
-const Convolution* PlacedConvolution::convolution() const {
-  return parts_->result.layout.size() == 0 ? nullptr : &parts_->built.conv;
+  result_ = out ? *out : empty(given_x.storage->service, output.type, shape);
+  output = tensor_of(dense_place(terms.who, result_, kept_), result_.layout, how.output_layout);
 }
 
 Array convolve(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms, std::optional<Type> type) {
   const PlacedConvolution placed(arrays, how, terms, type);
-  const Convolution* const convolution = placed.convolution();
-  if (!convolution) return placed.result();
   arrays.x.storage->service->run(terms.who.c_str(), [&](Engine& engine, Interrupt& interrupt) {
+    const Convolution* const convolution = placed.build(engine);
+    if (!convolution) return;
     if (!is_long(work_of(*convolution))) return engine.convolve(*convolution, terms.options);
     Job job = engine.start(*convolution, terms.options);
     finish(job, interrupt);

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include <glgemm/convolution.hpp>
 
@@ -30,18 +31,21 @@ struct DeviceConvolution {
   std::optional<Array> residual{};
 };
 
-/// A convolution of arrays as the library takes it, and the arrays that it needs, which it keeps.
+using KeptElements = std::vector<std::shared_ptr<const Elements>>;
+
+/// A convolution of arrays as the library takes it. It keeps the elements that the convolution needs.
 class PlacedConvolution {
  public:
   /// The result goes into `out` if there is one, else into a new array of `type`, by default default_type_of_c().
   PlacedConvolution(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms, std::optional<Type> type);
-  const Array& result() const;
+  const Array& result() const { return result_; }
   /// Null if the result has no elements.
-  const Convolution* convolution() const;
+  const Convolution* build(Engine&) const { return result_.layout.size() == 0 ? nullptr : &convolution_; }
 
  private:
-  struct Parts;
-  std::shared_ptr<Parts> parts_;
+  Convolution convolution_{};
+  Array result_{};
+  KeptElements kept_{};
 };
 
 /// Runs it, and returns its result.

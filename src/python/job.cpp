@@ -30,23 +30,13 @@ std::vector<py::object> taken_owners(std::initializer_list<Array*> arrays, std::
 }  // namespace
 
 std::unique_ptr<StartedWork> StartedWork::start(DeviceProduct product, const Terms& terms, std::optional<Type> c_type) {
-  struct WithTerms {
-    WithTerms(const DeviceProduct& of, const Terms& its, std::optional<Type> type) : terms(its), product(of, terms, type) {}
-    Terms terms;
-    PlacedProduct product;
-  };
   auto running = std::make_shared<Running>(product.a.storage->service);
   const std::optional<Array> out = product.out;
   running->owners = taken_owners({&product.a, &product.b}, {&product.out, &product.bias, &product.residual});
-  const auto placed = std::make_shared<WithTerms>(product, terms, c_type);
-  running->kept = placed;
-  if (product.out && !placed->product.is_direct())
+  const auto placed = std::make_shared<PlacedProduct>(product, terms, c_type);
+  if (product.out && !placed->is_direct())
     throw std::invalid_argument(terms.who + ": the product cannot be written where C lies, and a job makes no copy of it");
-  running->service->run(terms.who.c_str(), [&](Engine& engine, Interrupt&) {
-    const Gemm* const gemm = placed->product.build(engine);
-    if (gemm) running->job = std::make_unique<Job>(engine.start(*gemm, terms.options));
-  });
-  return std::unique_ptr<StartedWork>(new StartedWork(std::move(running), out ? *out : placed->product.result()));
+  return start(std::move(running), placed, terms, out);
 }
 
 std::unique_ptr<StartedWork> StartedWork::start(DeviceConvolution arrays, const ConvolutionTerms& how, const Terms& terms,
@@ -54,12 +44,16 @@ std::unique_ptr<StartedWork> StartedWork::start(DeviceConvolution arrays, const 
   auto running = std::make_shared<Running>(arrays.x.storage->service);
   const std::optional<Array> out = arrays.out;
   running->owners = taken_owners({&arrays.x, &arrays.w}, {&arrays.out, &arrays.bias, &arrays.residual});
-  const auto placed = std::make_shared<PlacedConvolution>(arrays, how, terms, type);
+  return start(std::move(running), std::make_shared<PlacedConvolution>(arrays, how, terms, type), terms, out);
+}
+
+template <class Placed>
+std::unique_ptr<StartedWork> StartedWork::start(std::shared_ptr<Running> running, const std::shared_ptr<Placed>& placed,
+                                                const Terms& terms, const std::optional<Array>& out) {
   running->kept = placed;
-  if (const Convolution* const convolution = placed->convolution())
-    running->service->run(terms.who.c_str(), [&](Engine& engine, Interrupt&) {
-      running->job = std::make_unique<Job>(engine.start(*convolution, terms.options));
-    });
+  running->service->run(terms.who.c_str(), [&](Engine& engine, Interrupt&) {
+    if (const auto* const work = placed->build(engine)) running->job = std::make_unique<Job>(engine.start(*work, terms.options));
+  });
   return std::unique_ptr<StartedWork>(new StartedWork(std::move(running), out ? *out : placed->result()));
 }
 

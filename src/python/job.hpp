@@ -50,6 +50,10 @@ class StartedWork final : public Kept {
   };
 
   StartedWork(std::shared_ptr<Running> running, Array c);
+  /// Starts what is placed; `out` is the caller's array for its result.
+  template <class Placed>
+  static std::unique_ptr<StartedWork> start(std::shared_ptr<Running> running, const std::shared_ptr<Placed>& placed,
+                                            const Terms& terms, const std::optional<Array>& out);
   /// Calls `work` with the job, if it goes on, where the engine works.
   void run(const char* what, const std::function<void(Job& job, Interrupt& interrupt)>& work);
   /// Sees how far the job is.

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -157,7 +158,6 @@ void define_engine(py::module_& module) {
       .def("check_idle", &Service::check_idle)
       .def_property_readonly("has_thread", &Service::has_thread)
       .def_property_readonly("device", [](const Service& service) { return device_dict(service.device()); })
-      .def_property_readonly("doubles", [](const Service& service) { return service.limits().f64; })
       .def("memory",
            [](Service& service) {
              std::int64_t bytes = 0;
@@ -233,29 +233,16 @@ py::dict quantized_formats() {
   return result;
 }
 
-/// A dictionary from each type of A and B to the types that C may have: the default first, the type of the sums last. Types have
-/// the names that NumPy and ml_dtypes give them.
+/// A dictionary from each pair of types of A and B that can be multiplied to the types that C may have, the type of the sums
+/// last. Types have the names that NumPy and ml_dtypes give them.
 py::dict types_of_c() {
-  py::dict result;
-  const auto name = [](Type type) { return py::str(std::string(info(type).numpy)); };
-  for (const Type type : all_types) {
-    py::list names;
-    if (accumulator(type) != type && is_type_of_c(type, type)) names.append(name(type));
-    names.append(name(accumulator(type)));
-    result[name(type)] = py::tuple(names);
-  }
-  return result;
-}
-
-/// The same for each pair of different types that can be multiplied: the types that C may be, the sums' type last.
-py::dict types_of_mixed_c() {
   py::dict result;
   const auto name = [](Type type) { return py::str(std::string(info(type).numpy)); };
   for (const Type a : all_types)
     for (const Type b : all_types) {
-      if (a == b || !can_multiply(a, b)) continue;
+      if (!can_multiply(a, b)) continue;
       py::list names;
-      for (const Type c : {a, b})
+      for (const Type c : a == b ? std::vector{a} : std::vector{a, b})
         if (c != sum_type(a, b) && is_type_of_c(a, b, c)) names.append(name(c));
       names.append(name(sum_type(a, b)));
       result[py::make_tuple(name(a), name(b))] = py::tuple(names);
@@ -289,7 +276,6 @@ PYBIND11_MODULE(_core, module) {
   });
   module.attr("types_of_c") = types_of_c();
   module.attr("quantized_formats") = quantized_formats();
-  module.attr("types_of_mixed_c") = types_of_mixed_c();
 }
 
 }  // namespace glgemm::python

@@ -63,8 +63,7 @@ class BuiltGemm {
   std::vector<std::vector<std::int32_t>> tables_{};  // which may move, their numbers do not
 };
 
-/// A product of arrays that was checked, with each operand where kernels read it. It keeps the operands' elements, and refers to
-/// the terms.
+/// A product of arrays that was checked, with each operand where kernels read it. It keeps the operands' elements.
 class PlacedProduct {
  public:
   /// @throws std::invalid_argument, py::type_error  as multiply()
@@ -78,7 +77,7 @@ class PlacedProduct {
   Array result() const { return out_ ? *out_ : array_of(c_.elements, dense(c_.layout.type, shape_)); }
 
  private:
-  const Terms& terms_;
+  const Terms terms_;
   std::shared_ptr<Service> service_;
   Placed a_, b_, c_;
   std::optional<Placed> d_{}, bias_{};

@@ -273,10 +273,6 @@ Terms terms_of(const std::string& who, const py::object& alpha, const py::object
   return terms;
 }
 
-std::optional<py::array> optional_array(const py::object& object) {
-  return object.is_none() ? std::nullopt : std::optional(object.cast<py::array>());
-}
-
 }  // namespace
 
 void define_terms(py::module_& module) {
@@ -285,19 +281,14 @@ void define_terms(py::module_& module) {
            py::arg("op_b") = "N", py::arg("activation") = py::none(), py::kw_only(), py::arg("kernel"), py::arg("split_k") = 0,
            py::arg("precision"));
   py::class_<HostProduct>(module, "HostProduct")
-      .def(py::init([](const py::array& a, const py::array& b, const py::array& c, const py::object& bias,
-                       const py::object& residual, const std::optional<HostCodes>& codes_a,
-                       const std::optional<HostCodes>& codes_b) {
-             return HostProduct{a, b, c, optional_array(bias), optional_array(residual), codes_a, codes_b};
-           }),
+      .def(py::init<py::array, py::array, py::array, std::optional<py::array>, std::optional<py::array>, std::optional<HostCodes>,
+                    std::optional<HostCodes>>(),
            py::arg("a"), py::arg("b"), py::arg("c"), py::arg("bias") = py::none(), py::arg("residual") = py::none(),
            py::arg("codes_a") = py::none(), py::arg("codes_b") = py::none());
-  const auto multiply_arrays = [](const Terms& terms, const Array& a, const Array& b, const py::object& out,
-                                  const py::object& bias, const py::object& residual, const py::object& dtype) {
-    const auto optional = [](const py::object& object) {
-      return object.is_none() ? std::nullopt : std::optional(object.cast<Array>());
-    };
-    return multiply({a, b, optional(out), optional(bias), optional(residual)}, terms, optional_type(dtype));
+  const auto multiply_arrays = [](const Terms& terms, const Array& a, const Array& b, const std::optional<Array>& out,
+                                  const std::optional<Array>& bias, const std::optional<Array>& residual,
+                                  const py::object& dtype) {
+    return multiply({a, b, out, bias, residual}, terms, optional_type(dtype));
   };
   module.def("explain", py::overload_cast<const Array&, const Array&, const Terms&>(&explain));
   module.def("multiply", multiply_arrays, py::arg("terms"), py::arg("a"), py::arg("b"), py::arg("out") = py::none(),

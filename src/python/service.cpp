@@ -85,8 +85,6 @@ void Interrupt::check() {
 void Service::make(std::unique_ptr<HeadlessContext> context, GetProcAddress get_proc_address, const EngineOptions& options) {
   engine_.emplace(get_proc_address, options);
   context_ = std::move(context);
-  device_ = engine_->device();
-  limits_ = engine_->limits();
 }
 
 Service::Service(const HeadlessOptions& context, const EngineOptions& options) {

@@ -125,8 +125,8 @@ class Service {
   bool is_closed() const noexcept { return is_closed_; }
   bool has_thread() const noexcept { return thread_ != nullptr; }
 
-  const DeviceInfo& device() const noexcept { return device_; }
-  const Limits& limits() const noexcept { return limits_; }
+  const DeviceInfo& device() const noexcept { return engine_->device(); }
+  const Limits& limits() const noexcept { return engine_->limits(); }
 
   /// Has a matrix or a job destroyed where the context is current, between work.
   template <class Object>
@@ -153,8 +153,6 @@ class Service {
   std::thread::id caller_ = std::this_thread::get_id();
   std::unique_ptr<HeadlessContext> context_{};
   std::optional<Engine> engine_{};
-  DeviceInfo device_{};
-  Limits limits_{};
   std::set<Kept*> kept_{};
   bool works_ = false;  ///< in the application's context
   bool is_closed_ = false;

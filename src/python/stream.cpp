@@ -56,14 +56,14 @@ HostMatrix host_matrix_of(const py::array& array, const Check& check, std::optio
 /// The same of codes, which lie in rows along k.
 HostMatrix host_matrix_of(const HostCodes& codes, const Check& check) {
   HostMatrix matrix = host_matrix(codes.matrix);
-  matrix.read = [check, read = matrix.read](const Section& section, void* to) {
-    check();
-    read(section, to);
+  const auto after_check = [&](const auto& read) {
+    return [check, read](const Section& section, const auto& to) {
+      check();
+      read(section, to);
+    };
   };
-  matrix.read_codes = [check, read = matrix.read_codes](const Section& section, const QuantizedTarget& to) {
-    check();
-    read(section, to);
-  };
+  matrix.read = after_check(matrix.read);
+  matrix.read_codes = after_check(matrix.read_codes);
   return matrix;
 }
 

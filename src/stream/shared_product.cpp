@@ -349,17 +349,14 @@ void SharedProduct::end(const std::exception_ptr& error) {
 }
 
 HostGemm SharedProduct::with_calls(HostGemm product) {
-  const auto wrapped = [this](HostMatrix matrix) {
-    if (matrix.read)
-      matrix.read = [this, read = matrix.read](const Section& section, void* to) { call([&] { read(section, to); }); };
-    if (matrix.read_codes)
-      matrix.read_codes = [this, read = matrix.read_codes](const Section& section, const QuantizedTarget& to) {
-        call([&] { read(section, to); });
-      };
-    if (matrix.write)
-      matrix.write = [this, write = matrix.write](const Section& section, const void* from) {
-        call([&] { write(section, from); });
-      };
+  const auto wrap = [this](auto& function) {
+    if (function)
+      function = [this, own = function](const Section& section, const auto& place) { call([&] { own(section, place); }); };
+  };
+  const auto wrapped = [&](HostMatrix matrix) {
+    wrap(matrix.read);
+    wrap(matrix.read_codes);
+    wrap(matrix.write);
     return matrix;
   };
   for (HostMatrix* matrix : {&product.a, &product.b, &product.c}) *matrix = wrapped(*matrix);

@@ -115,19 +115,13 @@ void require_elements(const char* what, std::size_t is, std::int64_t should_be) 
 
 /// Adds what was found of some pixels and a group's channels.
 void add(Check& all, Check part, std::span<const std::int64_t> pixels, std::int64_t first_channel) {
-  const std::int64_t compared = all.compared + part.compared;
-  const bool passed = all.passed && part.passed;
-  const double median = std::max(all.median_ratio, part.median_ratio),
-               sqrt = std::max(all.worst_ratio_sqrt, part.worst_ratio_sqrt);
   const auto badness = [](const Check& x) { return std::tuple(!x.passed, x.method == "bound", x.worst_ratio); };
-  if (all.row < 0 || badness(part) > badness(all)) {
-    if (part.row >= 0) part.row = pixels[index(part.row)], part.column += first_channel;
-    all = std::move(part);
-  }
-  all.compared = compared;
-  all.passed = passed;
-  all.median_ratio = median;
-  all.worst_ratio_sqrt = sqrt;
+  if (part.row >= 0) part.row = pixels[index(part.row)], part.column += first_channel;
+  if (all.row < 0 || badness(part) > badness(all)) std::swap(all, part);
+  all.compared += part.compared;
+  all.passed &= part.passed;
+  all.median_ratio = std::max(all.median_ratio, part.median_ratio);
+  all.worst_ratio_sqrt = std::max(all.worst_ratio_sqrt, part.worst_ratio_sqrt);
 }
 
 std::string summary_of(const Check& check, const ConvolutionProblem& problem) {

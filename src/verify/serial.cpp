@@ -1,25 +1,12 @@
-// The serial triple loop that products are compared with.
+// The serial triple loop that products are compared with. Compiled without contraction: a fused multiply-add rounds once.
 #include <glgemm/verify.hpp>
 
+#include "base/canonical.hpp"
 #include "verify/lowered.hpp"
 
 namespace glgemm {
 
 using namespace verify;
-
-namespace {
-
-template <class A>
-void multiply_add(A& sum, A x, A y) {
-  if constexpr (is_complex_v<A>)  // the operator of std::complex looks for infinities, at several times the cost
-    sum = A(sum.real() + (x.real() * y.real() - x.imag() * y.imag()), sum.imag() + (x.real() * y.imag() + x.imag() * y.real()));
-  else if constexpr (std::is_same_v<A, std::int32_t>)
-    sum = static_cast<A>(static_cast<std::uint32_t>(sum) + static_cast<std::uint32_t>(x) * static_cast<std::uint32_t>(y));
-  else
-    sum += x * y;
-}
-
-}  // namespace
 
 template <class T>
 Matrix<T> apply_op(Op op, const Matrix<T>& x) {
@@ -46,7 +33,7 @@ Matrix<accumulator_t<T>> multiply_serial(const Matrix<T>& a_given, const Matrix<
   for (std::int64_t i = first_row; i < last_row; ++i)
     for (std::int64_t j = 0; j < b.columns(); ++j) {
       A sum(0);
-      for (std::int64_t p = 0; p < a.columns(); ++p) multiply_add(sum, a(i, p), b(p, j));
+      for (std::int64_t p = 0; p < a.columns(); ++p) sum = canonical::sum(sum, canonical::product(a(i, p), b(p, j)));
       c(i - first_row, j) = sum;
     }
   return c;

@@ -1,7 +1,6 @@
 // What the readers of models' headers have in common.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -41,11 +40,6 @@ T little_endian(const std::byte* at) {
   std::uint64_t value = 0;
   for (std::size_t i = sizeof(T); i-- > 0;) value = value << 8 | std::to_integer<std::uint64_t>(at[i]);
   return static_cast<T>(value);
-}
-
-/// What contents are that people take for a model, by their first bytes, and what to do: a part of a sentence. Empty: unknown.
-inline std::string_view other_kind(std::span<const std::byte> contents) {
-  return kind_of_file({reinterpret_cast<const char*>(contents.data()), std::min<std::size_t>(contents.size(), 64)});
 }
 
 /// The elements of a shape.  @throws Malformed  more than 63 bits count

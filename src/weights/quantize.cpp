@@ -78,12 +78,6 @@ void quantize_symmetric(Group x, int bits, std::byte* scale_at, std::byte* high,
   for (int k = 0; k < 32; ++k)
     store_code(low, k, truncated(x[static_cast<std::size_t>(k)] * factor + offset, 2 * middle - 1), high);
 }
-void quantize_q4_0(Group x, std::byte* block) {
-  quantize_symmetric(x, 4, block, nullptr, block + 2);
-}
-void quantize_q5_0(Group x, std::byte* block) {
-  quantize_symmetric(x, 5, block, block + 2, block + 6);
-}
 
 /// Codes from the minimum on.
 void quantize_from_minimum(Group x, int bits, std::byte* block, std::byte* high, std::byte* low) {
@@ -94,12 +88,6 @@ void quantize_from_minimum(Group x, int bits, std::byte* block, std::byte* high,
   store_scale(block + 2, Type::f16, *least);
   for (int k = 0; k < 32; ++k)
     store_code(low, k, truncated((x[static_cast<std::size_t>(k)] - *least) * factor + 0.5F, greatest_code), high);
-}
-void quantize_q4_1(Group x, std::byte* block) {
-  quantize_from_minimum(x, 4, block, nullptr, block + 4);
-}
-void quantize_q5_1(Group x, std::byte* block) {
-  quantize_from_minimum(x, 5, block, block + 4, block + 8);
 }
 
 void quantize_mxfp4(Group x, std::byte* block) {
@@ -125,13 +113,13 @@ QuantizeBlock quantizer_of(Format format) {
     case Format::q8_0:
       return quantize_q8_0;
     case Format::q4_0:
-      return quantize_q4_0;
+      return [](Group x, std::byte* block) { quantize_symmetric(x, 4, block, nullptr, block + 2); };
     case Format::q4_1:
-      return quantize_q4_1;
+      return [](Group x, std::byte* block) { quantize_from_minimum(x, 4, block, nullptr, block + 4); };
     case Format::q5_0:
-      return quantize_q5_0;
+      return [](Group x, std::byte* block) { quantize_symmetric(x, 5, block, block + 2, block + 6); };
     case Format::q5_1:
-      return quantize_q5_1;
+      return [](Group x, std::byte* block) { quantize_from_minimum(x, 5, block, block + 4, block + 8); };
     case Format::mxfp4:
       return quantize_mxfp4;
     default:

@@ -84,7 +84,7 @@ def test_every_type_of_the_table(engine, dtype):
     """What it gives by default is NumPy's; gemm, streams and the device give what the table says C may be."""
     x = np.arange(6).reshape(2, 3)
     a, expected = x.astype(dtype), x @ x.T
-    types = [np.dtype(name) for name in glgemm._core.types_of_c[dtype]]
+    types = [np.dtype(name) for name in glgemm._core.types_of_c[dtype, dtype]]
     assert glgemm.matmul(a, a.T).dtype == np.matmul(a, a.T).dtype
     assert glgemm.gemm(1, a, a.T).dtype == types[0] and glgemm.stream(a, a.T).result().dtype == types[-1]
     x, y = engine.asarray(a), engine.asarray(a.T)

@@ -38,7 +38,7 @@ def test_the_page_of_matrix_cores():
 def test_the_tutorial():
     text = (ROOT / "docs/python.md").read_text(encoding="utf-8")
     assert doctest.testfile(str(ROOT / "docs/python.md"), module_relative=False).failed == 0
-    assert all(name in text for name in glgemm._core.types_of_c)
+    assert all(name in text for name, _ in glgemm._core.types_of_c)
     for block in re.findall(r"^```python\n(.*?)^```", text, re.S | re.M):  # parts of programs that are run
         for part in block.split("...\n"):
             assert part in (ROOT / "docs/examples/moderngl_draw.py").read_text(encoding="utf-8")

@@ -122,18 +122,15 @@ def gemm(
            [7., 9.]], dtype=float32)
     """
     need_c("gemm", beta, c)
+    how: dict[str, Any] = {"bias": bias, "activation": activation, "residual": residual, "op_a": op_a, "op_b": op_b, "dtype": dtype}
+    how |= {"kernel": kernel, "precision": precision}
     if (isinstance(a, Quantized) or isinstance(b, Quantized)) and not _is_on_device(a, b, c, bias, residual):
-        how = {"bias": bias, "activation": activation, "residual": residual, "op_a": op_a, "op_b": op_b, "dtype": dtype, "kernel": kernel}
         if streams := _streams("gemm", engine, a, b):
-            return _returned(streams(a, b, alpha=alpha, beta=beta, out=None if c is None else c.copy(), precision=precision, **how), c)
+            return _returned(streams(a, b, alpha=alpha, beta=beta, out=None if c is None else c.copy(), **how), c)
         x, y, on_c = _brought("gemm", engine, a, b, c)
-        made = gemm(alpha, x, y, beta, on_c, split_k=split_k, precision=precision, **how)
-        return _returned(made.numpy(), c)
-    is_on_device = isinstance(a, _core.Array) or isinstance(b, _core.Array) or isinstance(c, _core.Array)
-    service = _service_of("gemm", engine, a, b, c, bias, residual) if is_on_device else None
-    product = _gemm_of("gemm", service, a, b, c, bias, residual, op_a, op_b)
-    c_type = product.type_of_c(c, dtype)
-    terms = _core.Terms("gemm", alpha, beta, product.op_a, product.op_b, activation, kernel=kernel, split_k=split_k, precision=precision)
+        return _returned(gemm(alpha, x, y, beta, on_c, split_k=split_k, **how).numpy(), c)
+    service = _service_of("gemm", engine, a, b, c, bias, residual) if _is_on_device(a, b, c) else None
+    product, terms, c_type = _ready("gemm", service, alpha, a, b, beta, c, split_k=split_k, **how)
     if service:
         return _core.multiply(terms, product.a, product.b, c, product.bias, product.residual, dtype=c_type)
     c = np.empty(product.shape, c_type) if c is None else c
@@ -143,13 +140,22 @@ def gemm(
 
 
 @operation
-def start(
-    engine: Engine,
+def start(engine: Engine, alpha: complex, a: Any, b: Any, beta: complex = 0, c: Any = None, **options: Any) -> _core.Job:
+    """Engine.start()."""
+    need_c("start", beta, c)
+    service = _service_of("start", engine, a, b, c, options.get("bias"), options.get("residual"))
+    product, terms, c_type = _ready("start", service, alpha, a, b, beta, c, **options)
+    return _core.start(terms, product.a, product.b, c, product.bias, product.residual, dtype=c_type)
+
+
+def _ready(
+    who: str,
+    service: _core.Service | None,
     alpha: complex,
     a: Any,
     b: Any,
-    beta: complex = 0,
-    c: Any = None,
+    beta: complex,
+    c: Any,
     *,
     bias: Any = None,
     activation: str | tuple[Any, ...] | None = None,
@@ -160,19 +166,8 @@ def start(
     kernel: str | None = None,
     split_k: int = 0,
     precision: Precision = "standard",
-) -> _core.Job:
-    """Engine.start()."""
-    need_c("start", beta, c)
-    product = _gemm_of("start", _service_of("start", engine, a, b, c, bias, residual), a, b, c, bias, residual, op_a, op_b)
-    c_type = product.type_of_c(c, dtype)
-    terms = _core.Terms("start", alpha, beta, product.op_a, product.op_b, activation, kernel=kernel, split_k=split_k, precision=precision)
-    return _core.start(terms, product.a, product.b, c, product.bias, product.residual, dtype=c_type)
-
-
-def _gemm_of(
-    who: str, service: _core.Service | None, a: Any, b: Any, c: Any, bias: Any, residual: Any, op_a: str, op_b: str
-) -> Gemm:
-    """The operands of gemm() or start(), on the device if there is one, checked."""
+) -> tuple[Gemm, _core.Terms, np.dtype[Any]]:
+    """The operands of gemm() or start(), on the device if there is one, checked; the terms; and the type of C."""
     bring: Callable[[Any], Any] = lambda one: _on_device(service, one) if service else native(as_numpy(one))
     values, d = (None if one is None else bring(one) for one in (bias, residual))
     product = Gemm(who, bring(a), bring(b), values, d, op_a, op_b)
@@ -180,7 +175,9 @@ def _gemm_of(
         _check_device_out(f"{who}: C", c)
     elif c is not None:
         check_out(f"{who}: C", c, product.shape)
-    return product
+    c_type = product.type_of_c(c, dtype)
+    terms = _core.Terms(who, alpha, beta, product.op_a, product.op_b, activation, kernel=kernel, split_k=split_k, precision=precision)
+    return product, terms, c_type
 
 
 def explain(
@@ -412,9 +409,7 @@ def _overlaps_itself(x: _Host) -> bool:
 
 def types_of_c(a: np.dtype[Any], b: np.dtype[Any] | None = None) -> tuple[np.dtype[Any], ...]:
     """What C may be where A and B are of these types: the type of the sums last; nothing if glgemm has no such product."""
-    b = a if b is None else b
-    names = _core.types_of_c.get(a.name, ()) if a.name == b.name else _core.types_of_mixed_c.get((a.name, b.name), ())
-    return tuple(_core.dtype_of(name) for name in names)
+    return tuple(_core.dtype_of(name) for name in _core.types_of_c.get((a.name, (b or a).name), ()))
 
 
 def default_type_of_c(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
@@ -434,10 +429,10 @@ def _common_type(a: np.dtype[Any], b: np.dtype[Any], mixed: Sequence[np.dtype[An
 
 def _computed_in(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The type in which products of `dtype` are computed: of integers that glgemm has not, the narrowest wider one, which wraps alike."""
-    if dtype.kind not in "biu" or dtype.name in _core.types_of_c:
+    if dtype.kind not in "biu" or types_of_c(dtype):
         return dtype
     wider = (f"{'uint' if dtype.kind == 'u' else 'int'}{bits}" for bits in (8, 16, 32, 64) if bits >= 8 * dtype.itemsize)
-    return np.dtype(next((name for name in wider if name in _core.types_of_c), dtype))
+    return np.dtype(next((name for name in wider if (name, name) in _core.types_of_c), dtype))
 
 
 def need_c(who: str, beta: complex, c: Any) -> None:
