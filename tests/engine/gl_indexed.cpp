@@ -5,6 +5,7 @@
 
 #include <glgemm/experimental.hpp>
 
+#include "support/convolved.hpp"
 #include "support/counting_loader.hpp"
 #include "support/functions.hpp"
 #include "support/gl_test.hpp"
@@ -49,16 +50,12 @@ struct ConvolvedImage {
       for (int x = 0; x < width; ++x) places.push_back((y * line + x) * channels);
   }
   std::vector<float> expected() const {
-    std::vector<float> result;
-    for (int f = 0; f < filters; ++f)
-      for (const int place : places) {
-        double sum = 0;
-        for (std::size_t p = 0; p < taps.size(); ++p)
-          sum += static_cast<double>(weights[static_cast<std::size_t>(f * k) + p]) *
-                 static_cast<double>(image[static_cast<std::size_t>(place + taps[p])]);
-        result.push_back(static_cast<float>(sum));
-      }
-    return result;
+    const std::vector<double> all =
+        test::convolved(test::completed({.input = {.size = {height + 2, line}, .channels = channels},
+                                         .filters = {.size = {side, side}},
+                                         .output = {.channels = filters, .layout = TensorLayout::nchw}}),
+                        {image.begin(), image.end()}, {weights.begin(), weights.end()});
+    return {all.begin(), all.end()};
   }
 };
 
