@@ -200,18 +200,14 @@ TEST_CASE("C: convolutions that are refused") {
   glgemm_engine* const engine = its.engine;
   std::int64_t bytes = 0;
   glgemm_job* job = nullptr;
-  refused(glgemm_convolve(nullptr, &good, nullptr, nullptr), "glgemm_convolve: engine is null");
-  refused(glgemm_convolve(engine, nullptr, nullptr, nullptr), "glgemm_convolve: convolution is null");
-  refused(glgemm_convolution_output_size(&good, nullptr), "glgemm_convolution_output_size: size is null");
-  refused(glgemm_convolution_output_size(nullptr, &bytes), "glgemm_convolution_output_size: convolution is null");
-  refused(glgemm_convolution_workspace_bytes(nullptr, &good, nullptr, &bytes), "engine is null");
-  refused(glgemm_convolution_workspace_bytes(engine, &good, nullptr, nullptr), "bytes is null");
-  refused(glgemm_prepare_convolutions(nullptr, &good, 1, nullptr), "engine is null");
-  refused(glgemm_prepare_convolutions(engine, nullptr, 1, nullptr), "convolutions is null");
+  refuses_null("glgemm_convolve", glgemm_convolve, {"engine", "convolution"}, engine, &good, nullptr, nullptr);
+  refuses_null("glgemm_convolution_output_size", glgemm_convolution_output_size, {"convolution", "size"}, &good, &bytes);
+  refuses_null("glgemm_convolution_workspace_bytes", glgemm_convolution_workspace_bytes, {"engine", "convolution", "", "bytes"},
+               engine, &good, nullptr, &bytes);
+  refuses_null("glgemm_prepare_convolutions", glgemm_prepare_convolutions, {"engine", "convolutions"}, engine, &good, 1, nullptr);
   CHECK(glgemm_prepare_convolutions(engine, nullptr, 0, nullptr) == GLGEMM_OK);
-  refused(glgemm_job_start_convolution(nullptr, &good, nullptr, &job), "engine is null");
-  refused(glgemm_job_start_convolution(engine, nullptr, nullptr, &job), "convolution is null");
-  refused(glgemm_job_start_convolution(engine, &good, nullptr, nullptr), "job is null");
+  refuses_null("glgemm_job_start_convolution", glgemm_job_start_convolution, {"engine", "convolution", "", "job"}, engine, &good,
+               nullptr, &job);
 }
 
 TEST_CASE("C: a texture is read into a tensor and written from it") {
@@ -269,11 +265,7 @@ TEST_CASE("C: a texture is read into a tensor and written from it") {
   tensor = whole;
   tensor.size[0] = 4;
   refuses(first, tensor, "rows");
-  refused(glgemm_read_texture(nullptr, &first, &whole), "glgemm_read_texture: engine is null");
-  refused(glgemm_read_texture(engine, nullptr, &whole), "glgemm_read_texture: from is null");
-  refused(glgemm_read_texture(engine, &first, nullptr), "glgemm_read_texture: to is null");
-  refused(glgemm_write_texture(nullptr, &whole, &first), "glgemm_write_texture: engine is null");
-  refused(glgemm_write_texture(engine, nullptr, &first), "glgemm_write_texture: from is null");
-  refused(glgemm_write_texture(engine, &whole, nullptr), "glgemm_write_texture: to is null");
+  refuses_null("glgemm_read_texture", glgemm_read_texture, {"engine", "from", "to"}, engine, &first, &whole);
+  refuses_null("glgemm_write_texture", glgemm_write_texture, {"engine", "from", "to"}, engine, &whole, &first);
   gl.DeleteTextures(2, names);
 }

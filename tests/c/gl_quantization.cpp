@@ -227,11 +227,11 @@ TEST_CASE("C: what a quantisation must be") {
   CHECK(scales == 12);
   CHECK(zeros == 4);
   float to[128];
-  refused(glgemm_quantized_bytes(nullptr, 1, 1, &codes, &scales, &zeros), "glgemm_quantized_bytes: quantization is null");
-  refused(glgemm_quantized_bytes(&weight.quantization, 1, 1, &codes, nullptr, &zeros), "scales is null");
+  refuses_null("glgemm_quantized_bytes", glgemm_quantized_bytes, {"quantization", "codes", "scales", "zeros"},
+               &weight.quantization, 1, 1, &codes, &scales, &zeros);
   refused(glgemm_quantized_bytes(&weight.quantization, -1, 1, &codes, &scales, &zeros), "-1x1 is not a size");
-  refused(glgemm_dequantize(&weight.quantization, 2, 64, nullptr, to, to, to), "glgemm_dequantize: codes is null");
-  refused(glgemm_dequantize(&weight.quantization, 2, 64, to, to, to, nullptr), "glgemm_dequantize: to is null");
+  refuses_null("glgemm_dequantize", glgemm_dequantize, {"quantization", "codes", "scales", "zeros", "to"}, &weight.quantization,
+               2, 64, to, to, to, to);
   const Given none = initialised(glgemm_quantization_init);
   CHECK(none.codes_type == GLGEMM_I8);
   refused(glgemm_dequantize(&none, 2, 64, to, to, to, to), "not quantised");
