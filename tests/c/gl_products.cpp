@@ -22,20 +22,14 @@ void check_multiply(glgemm_engine* engine, std::int32_t type) {
   CHECK(glgemm_element_bytes(type) == sizeof(T));
   CHECK(glgemm_element_bytes(glgemm_accumulator(type)) == sizeof(Sum));
   constexpr std::int64_t m = 5, n = 7, k = 6;
-  const auto value = [](std::int64_t i) { return to_element<T>(std::complex<double>(static_cast<double>(i))); };
-  std::vector<T> a, b;
-  for (std::int64_t i = 0; i < m * k; ++i) a.push_back(value(i % 7));
-  for (std::int64_t i = 0; i < k * n; ++i) b.push_back(value(i % 5));
-  std::vector<Sum> c(m * n, Sum(99)), right(m * n, Sum(0));
-  for (std::size_t i = 0; i < m; ++i)
-    for (std::size_t j = 0; j < n; ++j)
-      for (std::size_t p = 0; p < k; ++p) right[i * n + j] += static_cast<Sum>(a[i * k + p]) * static_cast<Sum>(b[p * n + j]);
+  const Matrix<T> a = random_integer_matrix<T>(m, k, 5, 1), b = random_integer_matrix<T>(k, n, 5, 2);
+  Matrix<Sum> c(m, n);
   glgemm_limits limits = initialised(glgemm_limits_init);
   REQUIRE(glgemm_engine_limits(engine, &limits) == GLGEMM_OK);
   const glgemm_status status = glgemm_multiply(engine, type, m, n, k, a.data(), b.data(), c.data(), nullptr, nullptr);
   if (!limits.f64 && needs_f64(type_of<T>())) return refused(status, "doubles", GLGEMM_UNSUPPORTED);
   CHECK(status == GLGEMM_OK);
-  CHECK(c == right);
+  CHECK(c == multiply_serial(a, b));
 }
 
 /// Each of the caller's functions fails once.
