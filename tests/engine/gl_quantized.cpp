@@ -111,15 +111,8 @@ TEST_CASE(
       const Problem problem{.m = 9, .n = 8, .k = 600, .a = {.format = {Type::f32, quantization}}};
       const PlanOptions options = test::with_kernel(fault.kernel, 1);
       if (!why_not(problem, *options.kernel, limits).empty()) continue;
-      EngineOptions broken = test::engine_options();
-      broken.program_cache = "";
-      broken.experimental.edit().rewrite_source = [&fault](const ProgramKey& key, std::string source) {
-        for (std::size_t at = 0; key.a.quantization && (at = source.find(fault.text, at)) != std::string::npos;
-             at += fault.wrong.size())
-          source.replace(at, fault.text.size(), fault.wrong);
-        return source;
-      };
-      Engine engine = test::own_engine(broken);
+      Engine engine = test::own_engine(
+          test::with_fault(fault.text, fault.wrong, [](const ProgramKey& key) { return bool{key.a.quantization}; }));
       if (!test::computes()) continue;
       CHECK_THROWS_AS(engine.prepare({&problem, 1}, options), Unsupported);
       CHECK(engine.struck_off().size() == 1);
