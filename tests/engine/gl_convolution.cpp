@@ -455,12 +455,7 @@ TEST_CASE("convolutions: what is wrong is refused with the numbers") {
   const auto refused = [&](const auto& change, const std::string& why) {
     Convolution conv = good;
     change(conv);
-    std::string said;
-    try {
-      engine.convolve(conv);
-    } catch (const std::exception& error) {
-      said = error.what();
-    }
+    const std::string said = message_of<std::exception>([&] { engine.convolve(conv); });
     CHECK_MESSAGE(said.find(why) != said.npos, fmt::format("\"{}\" is not in \"{}\"", why, said));
   };
   engine.convolve(good);

@@ -239,12 +239,7 @@ TEST_CASE("indexed operands: what is wrong is refused with the numbers") {
     Gemm product = good;
     change(product);
     CAPTURE(why);
-    std::string said;
-    try {
-      engine.gemm(product);
-    } catch (const std::exception& error) {
-      said = error.what();
-    }
+    const std::string said = message_of<std::exception>([&] { engine.gemm(product); });
     CHECK_MESSAGE(contains(said, why), said);
   };
   engine.gemm(good);

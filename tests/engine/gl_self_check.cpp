@@ -407,14 +407,8 @@ TEST_CASE("refused: convolutions, textures' copies aside; where nothing is left;
   const auto all = [](const ProgramKey&) { return true; };
   Engine none = broken(all, refused[0]);
   const Matrix<float> a = ones(20, 30), b = ones(30, 10);
-  try {
-    none.multiply(a, b);
-    CHECK(false);
-  } catch (const Unsupported& error) {
-    CHECK(contains(error.what(), "no kernel can run this"));
-    CHECK(contains(error.what(), "tried: "));
-    CHECK(contains(error.what(), "naive:"));
-  }
+  const std::string said = message_of<Unsupported>([&] { none.multiply(a, b); });
+  for (const char* const part : {"no kernel can run this", "tried: ", "naive:"}) CHECK(contains(said, part));
   const std::size_t before = test::engine().struck_off().size();
   CHECK_RESULT(all_are(test::engine().multiply(a, b), 30.0f));  // another engine's list is its own
   CHECK(test::engine().struck_off().size() == before);

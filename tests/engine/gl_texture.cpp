@@ -225,12 +225,7 @@ TEST_CASE("textures: what is wrong is refused with the numbers") {
     TextureView texture = flat.view();
     TensorView tensor = tensor_of(buffer, 4, Type::f32);
     change(texture, tensor);
-    std::string said;
-    try {
-      engine.read_texture(texture, tensor);
-    } catch (const std::invalid_argument& error) {
-      said = error.what();
-    }
+    const std::string said = message_of<std::invalid_argument>([&] { engine.read_texture(texture, tensor); });
     CHECK_MESSAGE(contains(said, why), fmt::format("\"{}\" is not in \"{}\"", why, said));
   };
   refused([](TextureView& texture, TensorView&) { texture.texture = 12345; },
