@@ -47,7 +47,7 @@ std::optional<TextureLevel> texture_level(const Api& api, unsigned texture, bool
   GLint value = 0;
   if (api.GetTextureParameteriv) {  // of OpenGL 4.5
     api.GetTextureParameteriv(texture, GL_TEXTURE_TARGET, &value);
-    if (static_cast<GLenum>(value) != target) return std::nullopt;
+    if (value != 0 && static_cast<GLenum>(value) != target) return std::nullopt;  // Mesa's compatibility contexts do not say it
   }
   const StateGuard guard(api, binding_of(is_array));
   api.BindTexture(target, texture);

@@ -12,6 +12,8 @@
 #include <glgemm/types.hpp>
 #include <memory>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "base/elements.hpp"
@@ -40,6 +42,24 @@ inline void refused(glgemm_status status, const std::string& part, glgemm_status
   CAPTURE(part);
   CHECK(status == expected);
   CHECK(message.find(part) != std::string::npos);
+}
+
+/// The function refuses null for each of its pointers that has a name here, and says which it is; null may take the place of
+/// those behind them, and of those named "".
+template <class... Parameters>
+void refuses_null(const std::string& function, glgemm_status (*call)(Parameters...), const std::vector<std::string>& names,
+                  std::type_identity_t<Parameters>... given) {
+  for (std::size_t which = 0; which < names.size(); ++which) {
+    if (names[which].empty()) continue;
+    std::size_t pointers = 0;
+    const auto without = [&]<class T>(T value) -> T {
+      if constexpr (std::is_pointer_v<T>)
+        if (pointers++ == which) return nullptr;
+      return value;
+    };
+    const std::tuple<Parameters...> arguments{without(given)...};
+    refused(std::apply(call, arguments), function + ": " + names[which] + " is null");
+  }
 }
 
 /// An engine in the tests' context.

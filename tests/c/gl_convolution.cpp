@@ -2,6 +2,7 @@
 #include <cstddef>
 
 #include "c/c_calls.hpp"
+#include "support/convolved.hpp"
 #include "support/functions.hpp"
 
 using namespace glgemm;
@@ -41,25 +42,13 @@ struct Images {
     return all;
   }
 
-  /// By the definition; steps and padding along the height and the width.
-  std::vector<float> expected(std::int64_t stride, std::int64_t dilation, std::int64_t above, std::int64_t left) const {
-    std::vector<float> all;
-    for (std::int64_t n = 0; n < batch; ++n)
-      for (std::int64_t i = 0; i < conv.output.size[0]; ++i)
-        for (std::int64_t j = 0; j < conv.output.size[1]; ++j)
-          for (std::int64_t o = 0; o < filters; ++o) {
-            float sum = 0;
-            for (std::int64_t h = 0; h < tall; ++h)
-              for (std::int64_t v = 0; v < wide; ++v) {
-                const std::int64_t row = i * stride + h - above, column = j * stride + v * dilation - left;
-                if (row < 0 || row >= height || column < 0 || column >= width) continue;
-                for (std::int64_t c = 0; c < channels; ++c)
-                  sum += Streamed::at(images, ((n * height + row) * width + column) * channels + c) *
-                         Streamed::at(weights, ((o * tall + h) * wide + v) * channels + c);
-              }
-            all.push_back(sum);
-          }
-    return all;
+  /// What these steps and this padding give by the definition.
+  std::vector<float> expected(Convolution steps = {}) const {
+    steps.input = {.batch = batch, .size = {height, width}, .channels = channels};
+    steps.filters.size = {tall, wide};
+    steps.output.channels = filters;
+    const std::vector<double> all = convolved(completed(steps), {images.begin(), images.end()}, {weights.begin(), weights.end()});
+    return {all.begin(), all.end()};
   }
 
   static constexpr std::size_t most = 200;
@@ -86,7 +75,7 @@ TEST_CASE("C: a convolution, its epilogue, and the same as a job") {
   glgemm_report report = initialised(glgemm_report_init);
   REQUIRE(glgemm_convolve(its.engine, &conv, nullptr, &report) == GLGEMM_OK);
   CHECK(report.dispatches > 0);
-  const std::vector<float> plain = its.expected(1, 1, 0, 0);
+  const std::vector<float> plain = its.expected();
   CHECK(its.result(54) == plain);
 
   // relu(2 x * w + what was there + bias), in pieces.
@@ -118,18 +107,20 @@ TEST_CASE("C: a convolution with strides, dilations and each kind of padding; a 
   conv.after[1] = 3;
   its.complete();
   REQUIRE(its.run() == GLGEMM_OK);
-  CHECK(its.result(static_cast<std::size_t>(conv.output.size[0] * conv.output.size[1] * 6)) == its.expected(2, 2, 1, 0));
+  CHECK(its.result(static_cast<std::size_t>(conv.output.size[0] * conv.output.size[1] * 6)) ==
+        its.expected({.stride = {2, 2}, .dilation = {1, 2}, .padding = {Padding::Kind::given, {1, 0}, {0, 3}}}));
 
   Images same;
-  for (const auto& [padding, above, left] :
-       {std::array<std::int32_t, 3>{GLGEMM_PADDING_SAME_UPPER, 0, 1}, {GLGEMM_PADDING_SAME_LOWER, 1, 1}}) {
+  std::vector<float> right;
+  for (const auto& [padding, above] : {std::pair{GLGEMM_PADDING_SAME_UPPER, 0}, {GLGEMM_PADDING_SAME_LOWER, 1}}) {
     same.conv.padding = padding;
     same.conv.before[0] = 77;  // of GLGEMM_PADDING_GIVEN alone
     same.complete();
     CHECK(same.conv.output.size[0] == 4);
     CHECK(same.conv.output.size[1] == 5);
     REQUIRE(same.run() == GLGEMM_OK);
-    CHECK(same.result(120) == same.expected(1, 1, above, left));
+    right = same.expected({.padding = {Padding::Kind::given, {above, 1}, {1 - above, 1}}});
+    CHECK(same.result(120) == right);
   }
   std::int64_t bytes = 0;
   REQUIRE(glgemm_convolution_workspace_bytes(same.engine, &same.conv, nullptr, &bytes) == GLGEMM_OK);
@@ -137,7 +128,7 @@ TEST_CASE("C: a convolution with strides, dilations and each kind of padding; a 
   const CMatrix room = make_matrix(same.engine, 1, bytes, nullptr, GLGEMM_U8);
   same.conv.workspace = {buffer_of(room), 0, bytes};
   REQUIRE(same.run() == GLGEMM_OK);
-  CHECK(same.result(120) == same.expected(1, 1, 1, 1));
+  CHECK(same.result(120) == right);
   same.conv.workspace.size_bytes = bytes - 16;
   refused(same.run(), "convolve: the workspace has");
 }
@@ -209,18 +200,14 @@ TEST_CASE("C: convolutions that are refused") {
   glgemm_engine* const engine = its.engine;
   std::int64_t bytes = 0;
   glgemm_job* job = nullptr;
-  refused(glgemm_convolve(nullptr, &good, nullptr, nullptr), "glgemm_convolve: engine is null");
-  refused(glgemm_convolve(engine, nullptr, nullptr, nullptr), "glgemm_convolve: convolution is null");
-  refused(glgemm_convolution_output_size(&good, nullptr), "glgemm_convolution_output_size: size is null");
-  refused(glgemm_convolution_output_size(nullptr, &bytes), "glgemm_convolution_output_size: convolution is null");
-  refused(glgemm_convolution_workspace_bytes(nullptr, &good, nullptr, &bytes), "engine is null");
-  refused(glgemm_convolution_workspace_bytes(engine, &good, nullptr, nullptr), "bytes is null");
-  refused(glgemm_prepare_convolutions(nullptr, &good, 1, nullptr), "engine is null");
-  refused(glgemm_prepare_convolutions(engine, nullptr, 1, nullptr), "convolutions is null");
+  refuses_null("glgemm_convolve", glgemm_convolve, {"engine", "convolution"}, engine, &good, nullptr, nullptr);
+  refuses_null("glgemm_convolution_output_size", glgemm_convolution_output_size, {"convolution", "size"}, &good, &bytes);
+  refuses_null("glgemm_convolution_workspace_bytes", glgemm_convolution_workspace_bytes, {"engine", "convolution", "", "bytes"},
+               engine, &good, nullptr, &bytes);
+  refuses_null("glgemm_prepare_convolutions", glgemm_prepare_convolutions, {"engine", "convolutions"}, engine, &good, 1, nullptr);
   CHECK(glgemm_prepare_convolutions(engine, nullptr, 0, nullptr) == GLGEMM_OK);
-  refused(glgemm_job_start_convolution(nullptr, &good, nullptr, &job), "engine is null");
-  refused(glgemm_job_start_convolution(engine, nullptr, nullptr, &job), "convolution is null");
-  refused(glgemm_job_start_convolution(engine, &good, nullptr, nullptr), "job is null");
+  refuses_null("glgemm_job_start_convolution", glgemm_job_start_convolution, {"engine", "convolution", "", "job"}, engine, &good,
+               nullptr, &job);
 }
 
 TEST_CASE("C: a texture is read into a tensor and written from it") {
@@ -278,11 +265,7 @@ TEST_CASE("C: a texture is read into a tensor and written from it") {
   tensor = whole;
   tensor.size[0] = 4;
   refuses(first, tensor, "rows");
-  refused(glgemm_read_texture(nullptr, &first, &whole), "glgemm_read_texture: engine is null");
-  refused(glgemm_read_texture(engine, nullptr, &whole), "glgemm_read_texture: from is null");
-  refused(glgemm_read_texture(engine, &first, nullptr), "glgemm_read_texture: to is null");
-  refused(glgemm_write_texture(nullptr, &whole, &first), "glgemm_write_texture: engine is null");
-  refused(glgemm_write_texture(engine, nullptr, &first), "glgemm_write_texture: from is null");
-  refused(glgemm_write_texture(engine, &whole, nullptr), "glgemm_write_texture: to is null");
+  refuses_null("glgemm_read_texture", glgemm_read_texture, {"engine", "from", "to"}, engine, &first, &whole);
+  refuses_null("glgemm_write_texture", glgemm_write_texture, {"engine", "from", "to"}, engine, &whole, &first);
   gl.DeleteTextures(2, names);
 }

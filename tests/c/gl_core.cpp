@@ -149,112 +149,74 @@ TEST_CASE("C: null pointers are refused by name: engines, products, fences and s
   glgemm_engine* const engine = example.engine;
   glgemm_product* const product = &example.product;
   glgemm_engine* made = engine;
-  refused(glgemm_engine_create(nullptr, nullptr, &made), "glgemm_engine_create: get_proc_address is null");
+  refuses_null("glgemm_engine_create", glgemm_engine_create, {"get_proc_address", "", "engine"}, glgemm_headless_get_proc_address,
+               nullptr, &made);
   CHECK(made == nullptr);
-  refused(glgemm_engine_create(glgemm_headless_get_proc_address, nullptr, nullptr), "glgemm_engine_create: engine is null");
-  refused(glgemm_engine_release(nullptr), "glgemm_engine_release: engine is null");
-  refused(glgemm_engine_abandon(nullptr), "glgemm_engine_abandon: engine is null");
+  refuses_null("glgemm_engine_release", glgemm_engine_release, {"engine"}, engine);
+  refuses_null("glgemm_engine_abandon", glgemm_engine_abandon, {"engine"}, engine);
   glgemm_engine_destroy(nullptr);
   glgemm_device_info info = initialised(glgemm_device_info_init);
-  refused(glgemm_engine_device(nullptr, &info), "engine is null");
-  refused(glgemm_engine_device(engine, nullptr), "info is null");
+  refuses_null("glgemm_engine_device", glgemm_engine_device, {"engine", "info"}, engine, &info);
   glgemm_limits limits = initialised(glgemm_limits_init);
-  refused(glgemm_engine_limits(nullptr, &limits), "engine is null");
-  refused(glgemm_engine_limits(engine, nullptr), "limits is null");
+  refuses_null("glgemm_engine_limits", glgemm_engine_limits, {"engine", "limits"}, engine, &limits);
 
   float x[1] = {1};
-  refused(glgemm_multiply(nullptr, GLGEMM_F32, 1, 1, 1, x, x, x, nullptr, nullptr), "glgemm_multiply: engine is null");
-  refused(glgemm_multiply(engine, GLGEMM_F32, 1, 1, 1, nullptr, x, x, nullptr, nullptr), "glgemm_multiply: a is null");
-  refused(glgemm_multiply(engine, GLGEMM_F32, 1, 1, 1, x, nullptr, x, nullptr, nullptr), "glgemm_multiply: b is null");
-  refused(glgemm_multiply(engine, GLGEMM_F32, 1, 1, 1, x, x, nullptr, nullptr, nullptr), "glgemm_multiply: c is null");
+  refuses_null("glgemm_multiply", glgemm_multiply, {"engine", "a", "b", "c"}, engine, GLGEMM_F32, 1, 1, 1, x, x, x, nullptr,
+               nullptr);
   CHECK(glgemm_multiply(engine, GLGEMM_F32, 0, 0, 5, nullptr, nullptr, nullptr, nullptr, nullptr) == GLGEMM_OK);
 
   std::int64_t bytes = 0;
-  refused(glgemm_gemm(nullptr, product, nullptr, nullptr), "glgemm_gemm: engine is null");
-  refused(glgemm_gemm(engine, nullptr, nullptr, nullptr), "glgemm_gemm: product is null");
-  refused(glgemm_gemm_grouped(nullptr, product, 1, nullptr), "glgemm_gemm_grouped: engine is null");
-  refused(glgemm_gemm_grouped(engine, nullptr, 1, nullptr), "glgemm_gemm_grouped: products is null");
+  refuses_null("glgemm_gemm", glgemm_gemm, {"engine", "product"}, engine, product, nullptr, nullptr);
+  refuses_null("glgemm_gemm_grouped", glgemm_gemm_grouped, {"engine", "products"}, engine, product, 1, nullptr);
   CHECK(glgemm_gemm_grouped(engine, nullptr, 0, nullptr) == GLGEMM_OK);
-  refused(glgemm_workspace_bytes(nullptr, product, nullptr, &bytes), "glgemm_workspace_bytes: engine is null");
-  refused(glgemm_workspace_bytes(engine, nullptr, nullptr, &bytes), "glgemm_workspace_bytes: product is null");
-  refused(glgemm_workspace_bytes(engine, product, nullptr, nullptr), "glgemm_workspace_bytes: bytes is null");
-  refused(glgemm_prepare(nullptr, product, 1, nullptr), "glgemm_prepare: engine is null");
-  refused(glgemm_prepare(engine, nullptr, 1, nullptr), "glgemm_prepare: products is null");
+  refuses_null("glgemm_workspace_bytes", glgemm_workspace_bytes, {"engine", "product", "", "bytes"}, engine, product, nullptr,
+               &bytes);
+  refuses_null("glgemm_prepare", glgemm_prepare, {"engine", "products"}, engine, product, 1, nullptr);
 
   glgemm_packed* packed = nullptr;
   std::int32_t op = 0;
-  refused(glgemm_prepack(nullptr, &product->b, GLGEMM_OP_NONE, &packed), "glgemm_prepack: engine is null");
-  refused(glgemm_prepack(engine, nullptr, GLGEMM_OP_NONE, &packed), "glgemm_prepack: b is null");
-  refused(glgemm_prepack(engine, &product->b, GLGEMM_OP_NONE, nullptr), "glgemm_prepack: packed is null");
-  refused(glgemm_packed_operand(nullptr, &product->b, &op), "glgemm_packed_operand: packed is null");
+  refuses_null("glgemm_prepack", glgemm_prepack, {"engine", "b", "packed"}, engine, &product->b, GLGEMM_OP_NONE, &packed);
   REQUIRE(glgemm_prepack(engine, &product->b, GLGEMM_OP_NONE, &packed) == GLGEMM_OK);
-  refused(glgemm_packed_operand(packed, nullptr, &op), "glgemm_packed_operand: b is null");
-  refused(glgemm_packed_operand(packed, &product->b, nullptr), "glgemm_packed_operand: op_b is null");
+  refuses_null("glgemm_packed_operand", glgemm_packed_operand, {"packed", "b", "op_b"}, packed, &product->b, &op);
   glgemm_packed_destroy(packed);
   glgemm_packed_destroy(nullptr);
 
   glgemm_fence* fence = nullptr;
   std::int32_t done = 0;
-  refused(glgemm_fence_create(nullptr, &fence), "glgemm_fence_create: engine is null");
-  refused(glgemm_fence_create(engine, nullptr), "glgemm_fence_create: fence is null");
-  refused(glgemm_fence_poll(nullptr, &done), "glgemm_fence_poll: fence is null");
-  refused(glgemm_fence_wait(nullptr, 0, &done), "glgemm_fence_wait: fence is null");
+  refuses_null("glgemm_fence_create", glgemm_fence_create, {"engine", "fence"}, engine, &fence);
   REQUIRE(glgemm_fence_create(engine, &fence) == GLGEMM_OK);
-  refused(glgemm_fence_poll(fence, nullptr), "glgemm_fence_poll: done is null");
-  refused(glgemm_fence_wait(fence, 0, nullptr), "glgemm_fence_wait: done is null");
+  refuses_null("glgemm_fence_poll", glgemm_fence_poll, {"fence", "done"}, fence, &done);
+  refuses_null("glgemm_fence_wait", glgemm_fence_wait, {"fence", "done"}, fence, 0, &done);
   glgemm_fence_destroy(fence);
   glgemm_fence_destroy(nullptr);
   glgemm_scope* scope = nullptr;
-  refused(glgemm_scope_begin(nullptr, &scope), "glgemm_scope_begin: engine is null");
-  refused(glgemm_scope_begin(engine, nullptr), "glgemm_scope_begin: scope is null");
+  refuses_null("glgemm_scope_begin", glgemm_scope_begin, {"engine", "scope"}, engine, &scope);
   glgemm_scope_end(nullptr);
   example.check_unharmed();
 }
 
-TEST_CASE("C: null pointers are refused by name: matrices, jobs, streams, accelerators and contexts") {
+TEST_CASE("C: null pointers are refused by name: matrices, streams and contexts") {
   Example example;
   example.mark();
   glgemm_engine* const engine = example.engine;
   glgemm_matrix *const a = example.a.get(), *matrix = a;
-  glgemm_product* const product = &example.product;
-  glgemm_fence* fence = nullptr;
-  std::int32_t done = 0;
   float x[1] = {1};
   glgemm_view view;
-  refused(glgemm_matrix_create(nullptr, 1, 1, GLGEMM_F32, &matrix), "glgemm_matrix_create: engine is null");
+  refuses_null("glgemm_matrix_create", glgemm_matrix_create, {"engine", "matrix"}, engine, 1, 1, GLGEMM_F32, &matrix);
   CHECK(matrix == nullptr);
-  refused(glgemm_matrix_create(engine, 1, 1, GLGEMM_F32, nullptr), "glgemm_matrix_create: matrix is null");
-  refused(glgemm_matrix_view(nullptr, &view), "glgemm_matrix_view: matrix is null");
-  refused(glgemm_matrix_view(a, nullptr), "glgemm_matrix_view: view is null");
-  refused(glgemm_matrix_view_section(nullptr, 0, 0, 1, 1, &view), "glgemm_matrix_view_section: matrix is null");
-  refused(glgemm_matrix_view_section(a, 0, 0, 1, 1, nullptr), "glgemm_matrix_view_section: view is null");
-  refused(glgemm_matrix_upload(nullptr, x), "glgemm_matrix_upload: matrix is null");
-  refused(glgemm_matrix_upload(a, nullptr), "glgemm_matrix_upload: data is null");
-  refused(glgemm_matrix_upload_section(nullptr, 0, 0, 1, 1, x), "glgemm_matrix_upload_section: matrix is null");
-  refused(glgemm_matrix_upload_section(a, 0, 0, 1, 1, nullptr), "glgemm_matrix_upload_section: data is null");
+  refuses_null("glgemm_matrix_view", glgemm_matrix_view, {"matrix", "view"}, a, &view);
+  refuses_null("glgemm_matrix_view_section", glgemm_matrix_view_section, {"matrix", "view"}, a, 0, 0, 1, 1, &view);
+  refuses_null("glgemm_matrix_upload", glgemm_matrix_upload, {"matrix", "data"}, a, x);
+  refuses_null("glgemm_matrix_upload_section", glgemm_matrix_upload_section, {"matrix", "data"}, a, 0, 0, 1, 1, x);
   CHECK(glgemm_matrix_upload_section(a, 3, 0, 0, 2, nullptr) == GLGEMM_OK);
-  refused(glgemm_matrix_download(nullptr, x), "glgemm_matrix_download: matrix is null");
-  refused(glgemm_matrix_download(a, nullptr), "glgemm_matrix_download: data is null");
-  refused(glgemm_matrix_download_section(nullptr, 0, 0, 1, 1, x), "glgemm_matrix_download_section: matrix is null");
-  refused(glgemm_matrix_download_section(a, 0, 0, 1, 1, nullptr), "glgemm_matrix_download_section: data is null");
-  refused(glgemm_matrix_copy(nullptr, 0, 0, 1, 1, a, 0, 0, nullptr, nullptr), "glgemm_matrix_copy: from is null");
-  refused(glgemm_matrix_copy(a, 0, 0, 1, 1, nullptr, 0, 0, nullptr, nullptr), "glgemm_matrix_copy: to is null");
+  refuses_null("glgemm_matrix_download", glgemm_matrix_download, {"matrix", "data"}, a, x);
+  refuses_null("glgemm_matrix_download_section", glgemm_matrix_download_section, {"matrix", "data"}, a, 0, 0, 1, 1, x);
+  refuses_null("glgemm_matrix_copy", glgemm_matrix_copy, {"from", "to"}, a, 0, 0, 1, 1, a, 0, 0, nullptr, nullptr);
   glgemm_matrix_destroy(nullptr);
 
-  glgemm_job* job = nullptr;
-  glgemm_job_info job_info = initialised(glgemm_job_info_init);
-  refused(glgemm_job_start(nullptr, product, nullptr, &job), "glgemm_job_start: engine is null");
-  refused(glgemm_job_start(engine, nullptr, nullptr, &job), "glgemm_job_start: product is null");
-  refused(glgemm_job_start(engine, product, nullptr, nullptr), "glgemm_job_start: job is null");
-  refused(glgemm_job_advance(nullptr, 1, &done), "glgemm_job_advance: job is null");
-  refused(glgemm_job_progress(nullptr, &job_info), "glgemm_job_progress: job is null");
-  refused(glgemm_job_cancel(nullptr), "glgemm_job_cancel: job is null");
-  refused(glgemm_job_fence(nullptr, &fence), "glgemm_job_fence: job is null");
-  glgemm_job_destroy(nullptr);
-
   Streamed streamed;
-  refused(streamed.run(nullptr), "glgemm_multiply_streamed: engine is null");
-  refused(glgemm_multiply_streamed(engine, nullptr, nullptr, nullptr), "glgemm_multiply_streamed: product is null");
+  refuses_null("glgemm_multiply_streamed", glgemm_multiply_streamed, {"engine", "product"}, engine, &streamed.product, nullptr,
+               nullptr);
   streamed.epilogue.bias.values = nullptr;
   refused(streamed.run(engine), "glgemm_multiply_streamed: bias.values is null");
   streamed.epilogue.bias = {GLGEMM_BIAS_NONE, &streamed.bias_values};
@@ -263,17 +225,9 @@ TEST_CASE("C: null pointers are refused by name: matrices, jobs, streams, accele
   streamed.options.done_count = 1;
   refused(streamed.run(engine), "glgemm_multiply_streamed: done is null");
 
-  glgemm_accelerator_info accelerator_info = initialised(glgemm_accelerator_info_init);
-  refused(glgemm_accelerators_create(nullptr, nullptr, nullptr), "glgemm_accelerators_create: accelerators is null");
-  refused(glgemm_accelerators_multiply(nullptr, &streamed.product, nullptr),
-          "glgemm_accelerators_multiply: accelerators is null");
-  refused(glgemm_accelerators_count(nullptr, &done), "glgemm_accelerators_count: accelerators is null");
-  refused(glgemm_accelerators_info(nullptr, 0, &accelerator_info), "glgemm_accelerators_info: accelerators is null");
-  glgemm_accelerators_destroy(nullptr);
-
-  refused(glgemm_headless_context_create(nullptr, nullptr), "glgemm_headless_context_create: context is null");
-  refused(glgemm_headless_make_current(nullptr), "glgemm_headless_make_current: context is null");
-  refused(glgemm_headless_release_current(nullptr), "glgemm_headless_release_current: context is null");
+  refuses_null("glgemm_headless_context_create", glgemm_headless_context_create, {"", "context"}, nullptr, nullptr);
+  refuses_null("glgemm_headless_make_current", glgemm_headless_make_current, {"context"}, nullptr);
+  refuses_null("glgemm_headless_release_current", glgemm_headless_release_current, {"context"}, nullptr);
   glgemm_headless_context_destroy(nullptr);
   CHECK(!glgemm_headless_get_proc_address(nullptr));
   example.check_unharmed();

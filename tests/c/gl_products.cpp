@@ -22,20 +22,14 @@ void check_multiply(glgemm_engine* engine, std::int32_t type) {
   CHECK(glgemm_element_bytes(type) == sizeof(T));
   CHECK(glgemm_element_bytes(glgemm_accumulator(type)) == sizeof(Sum));
   constexpr std::int64_t m = 5, n = 7, k = 6;
-  const auto value = [](std::int64_t i) { return to_element<T>(std::complex<double>(static_cast<double>(i))); };
-  std::vector<T> a, b;
-  for (std::int64_t i = 0; i < m * k; ++i) a.push_back(value(i % 7));
-  for (std::int64_t i = 0; i < k * n; ++i) b.push_back(value(i % 5));
-  std::vector<Sum> c(m * n, Sum(99)), right(m * n, Sum(0));
-  for (std::size_t i = 0; i < m; ++i)
-    for (std::size_t j = 0; j < n; ++j)
-      for (std::size_t p = 0; p < k; ++p) right[i * n + j] += static_cast<Sum>(a[i * k + p]) * static_cast<Sum>(b[p * n + j]);
+  const Matrix<T> a = random_integer_matrix<T>(m, k, 5, 1), b = random_integer_matrix<T>(k, n, 5, 2);
+  Matrix<Sum> c(m, n);
   glgemm_limits limits = initialised(glgemm_limits_init);
   REQUIRE(glgemm_engine_limits(engine, &limits) == GLGEMM_OK);
   const glgemm_status status = glgemm_multiply(engine, type, m, n, k, a.data(), b.data(), c.data(), nullptr, nullptr);
   if (!limits.f64 && needs_f64(type_of<T>())) return refused(status, "doubles", GLGEMM_UNSUPPORTED);
   CHECK(status == GLGEMM_OK);
-  CHECK(c == right);
+  CHECK(c == multiply_serial(a, b));
 }
 
 /// Each of the caller's functions fails once.
@@ -267,9 +261,12 @@ TEST_CASE("C: a job") {
   }
   CJob job = start();
   refused(glgemm_job_advance(job.get(), 0, &done), "a budget of 0 ns");
-  refused(glgemm_job_advance(job.get(), 1, nullptr), "glgemm_job_advance: done is null");
-  refused(glgemm_job_progress(job.get(), nullptr), "glgemm_job_progress: info is null");
-  refused(glgemm_job_fence(job.get(), nullptr), "glgemm_job_fence: fence is null");
+  glgemm_fence* fence = nullptr;
+  refuses_null("glgemm_job_advance", glgemm_job_advance, {"job", "done"}, job.get(), 1, &done);
+  refuses_null("glgemm_job_progress", glgemm_job_progress, {"job", "info"}, job.get(), &info);
+  refuses_null("glgemm_job_cancel", glgemm_job_cancel, {"job"}, nullptr);
+  refuses_null("glgemm_job_fence", glgemm_job_fence, {"job", "fence"}, job.get(), &fence);
+  glgemm_job_destroy(nullptr);
   REQUIRE(glgemm_job_progress(job.get(), &info) == GLGEMM_OK);
   CHECK(info.done == 0);
   CHECK(info.progress == 0);
@@ -287,7 +284,6 @@ TEST_CASE("C: a job") {
   CHECK(info.advances >= 2);
   CHECK(info.slices == 25);
   CHECK(info.dispatches == 25);
-  glgemm_fence* fence = nullptr;
   REQUIRE(glgemm_job_fence(job.get(), &fence) == GLGEMM_OK);
   done = 0;
   CHECK(glgemm_fence_wait(fence, GLGEMM_FOREVER, &done) == GLGEMM_OK);
@@ -297,6 +293,7 @@ TEST_CASE("C: a job") {
 
   glgemm_product wrong = initialised(glgemm_product_init);
   glgemm_job* none = job.get();
+  refuses_null("glgemm_job_start", glgemm_job_start, {"engine", "product", "", "job"}, engine, &wrong, nullptr, &none);
   refused(glgemm_job_start(engine, &wrong, nullptr, &none), "0 is not the name of a buffer object");
   CHECK(none == nullptr);
   job = start();
@@ -448,12 +445,14 @@ TEST_CASE("C: accelerators") {
   std::int32_t count = 0;
   REQUIRE(glgemm_accelerators_count(made, &count) == GLGEMM_OK);
   CHECK(count == 2);
-  refused(glgemm_accelerators_count(made, nullptr), "glgemm_accelerators_count: count is null");
+  refuses_null("glgemm_accelerators_create", glgemm_accelerators_create, {"", "", "accelerators"}, nullptr, nullptr, nullptr);
+  refuses_null("glgemm_accelerators_count", glgemm_accelerators_count, {"accelerators", "count"}, made, &count);
+  glgemm_accelerators_destroy(nullptr);
   glgemm_accelerator_info info = initialised(glgemm_accelerator_info_init);
   CHECK(std::string(info.name).empty());
   for (const std::int32_t wrong : {-1, 2})
     refused(glgemm_accelerators_info(made, wrong, &info), "index is " + std::to_string(wrong) + " of 2 accelerators");
-  refused(glgemm_accelerators_info(made, 0, nullptr), "glgemm_accelerators_info: info is null");
+  refuses_null("glgemm_accelerators_info", glgemm_accelerators_info, {"accelerators", "info"}, made, 0, &info);
   REQUIRE(glgemm_accelerators_info(made, 1, &info) == GLGEMM_OK);
   CHECK(info.elements == 0);
   CHECK(!std::string(info.name).empty());
@@ -486,7 +485,8 @@ TEST_CASE("C: accelerators") {
   CHECK(from_device == x.m * x.n * 4);
   CHECK(rate > 0);
 
-  refused(glgemm_accelerators_multiply(made, nullptr, nullptr), "glgemm_accelerators_multiply: product is null");
+  refuses_null("glgemm_accelerators_multiply", glgemm_accelerators_multiply, {"accelerators", "product"}, made, &x.product,
+               nullptr);
   x.product.op_a = GLGEMM_OP_NONE;
   refused(run(), "the inner sizes 60 and 45 differ");
   CHECK(x.c == x.before);

@@ -1,9 +1,11 @@
 // The C interface's products of two types, and of quantised operands.
 #include <cstddef>
 #include <cstring>
+#include <glgemm/verify.hpp>
 
 #include "base/quantization.hpp"
 #include "c/c_calls.hpp"
+#include "support/quantised.hpp"
 
 using namespace glgemm;
 using namespace glgemm::test;
@@ -16,11 +18,7 @@ void works(glgemm_status status) {
   REQUIRE(status == GLGEMM_OK);
 }
 
-std::byte random_byte(std::size_t i) {
-  return static_cast<std::byte>((i * 2654435761U) >> 13);
-}
-
-/// The formats as C has them; scales that lie apart are powers of two.
+/// The formats as C has them.
 std::vector<glgemm_quantization> all_formats() {
   std::vector<glgemm_quantization> all;
   for (std::int32_t format = GLGEMM_Q8_0; format < static_cast<std::int32_t>(quantized_format_table.size()); ++format) {
@@ -42,33 +40,28 @@ std::vector<glgemm_quantization> all_formats() {
 struct Quantized {
   Quantized(glgemm_engine* engine, const glgemm_quantization& format, std::int64_t rows, std::int64_t columns)
       : quantization(format) {
-    std::int64_t code_bytes = 0, scale_bytes = 0, zero_bytes = 0;
-    REQUIRE(glgemm_quantized_bytes(&format, rows, columns, &code_bytes, &scale_bytes, &zero_bytes) == GLGEMM_OK);
-    const std::int64_t scales_at = (code_bytes + 3) / 4 * 4, zeros_at = scales_at + scale_bytes;
-    bytes.resize(static_cast<std::size_t>(zeros_at + zero_bytes + 3) / 4 * 4);
-    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = random_byte(i);
-    const auto its = static_cast<QuantizedFormat>(format.format);
-    if (info(its).codes > 1) {
-      const auto block = static_cast<std::size_t>(info(its).bytes);
-      for (std::size_t at = 0; at < static_cast<std::size_t>(code_bytes); at += block)
-        set_scales(its, std::span(bytes).subspan(at, block), 1, 1);
-    }
-    for (std::int64_t i = 0; i < scale_bytes / glgemm_element_bytes(format.scales_type); ++i) {
-      const float scale = i % 2 == 0 ? 0.5F : 2.0F;
-      std::byte* const to = bytes.data() + scales_at + i * glgemm_element_bytes(format.scales_type);
-      if (format.scales_type == GLGEMM_F32)
-        std::memcpy(to, &scale, sizeof scale);
-      else
-        REQUIRE(glgemm_from_floats(format.scales_type, 1, &scale, 0, to) == GLGEMM_OK);
+    Quantization its(static_cast<QuantizedFormat>(format.format));
+    if (its.format == QuantizedFormat::nbits) its = Quantization::nbits(4, 32, true, Type::f16);
+    Random random(static_cast<std::uint64_t>(rows));
+    const QuantizedArrays arrays = random_quantised(its, rows, columns, true, random);
+    std::int64_t said[3] = {}, at[3] = {};
+    REQUIRE(glgemm_quantized_bytes(&format, rows, columns, &said[0], &said[1], &said[2]) == GLGEMM_OK);
+    const std::vector<std::byte>* const all[] = {&arrays.codes, &arrays.scales, &arrays.zeros};
+    for (std::size_t i = 0; i < 3; ++i) {
+      CHECK(said[i] == std::ssize(*all[i]));
+      at[i] = std::ssize(bytes);
+      bytes.insert(bytes.end(), all[i]->begin(), all[i]->end());
+      bytes.resize((bytes.size() + 3) / 4 * 4);
     }
     numbers.resize(static_cast<std::size_t>(rows * columns));
-    REQUIRE(glgemm_dequantize(&format, rows, columns, bytes.data(), bytes.data() + scales_at, bytes.data() + zeros_at,
-                              numbers.data()) == GLGEMM_OK);
+    REQUIRE(glgemm_dequantize(&format, rows, columns, bytes.data(), bytes.data() + at[1], bytes.data() + at[2], numbers.data()) ==
+            GLGEMM_OK);
+    CHECK(numbers == decoded(arrays));
     buffer = make_matrix(engine, 1, static_cast<std::int64_t>(bytes.size()), bytes.data(), GLGEMM_U8);
     REQUIRE(glgemm_matrix_view(buffer.get(), &view) == GLGEMM_OK);
     quantization.scales_buffer = quantization.zeros_buffer = view.buffer;
-    quantization.scales_offset_bytes = scales_at;
-    quantization.zeros_offset_bytes = zeros_at;
+    quantization.scales_offset_bytes = at[1];
+    quantization.zeros_offset_bytes = at[2];
     view = {view.buffer, rows, columns, 0, 0, GLGEMM_ROW_MAJOR, GLGEMM_F32, nullptr, 0, 0};
   }
 
@@ -80,15 +73,10 @@ struct Quantized {
 };
 
 /// x y^T of matrices of k columns.
-std::vector<float> times_transpose(const std::vector<float>& x, const std::vector<float>& y, std::size_t k) {
-  std::vector<float> result;
-  for (std::size_t i = 0; i < x.size(); i += k)
-    for (std::size_t j = 0; j < y.size(); j += k) {
-      double sum = 0;
-      for (std::size_t p = 0; p < k; ++p) sum += double{x[i + p]} * double{y[j + p]};
-      result.push_back(static_cast<float>(sum));
-    }
-  return result;
+std::vector<float> times_transpose(const std::vector<float>& x, const std::vector<float>& y, std::int64_t k) {
+  const Matrix<float> product =
+      multiply_serial(Matrix<float>(std::ssize(x) / k, k, x), transpose(Matrix<float>(std::ssize(y) / k, k, y)));
+  return {product.elements().begin(), product.elements().end()};
 }
 
 }  // namespace
@@ -227,11 +215,11 @@ TEST_CASE("C: what a quantisation must be") {
   CHECK(scales == 12);
   CHECK(zeros == 4);
   float to[128];
-  refused(glgemm_quantized_bytes(nullptr, 1, 1, &codes, &scales, &zeros), "glgemm_quantized_bytes: quantization is null");
-  refused(glgemm_quantized_bytes(&weight.quantization, 1, 1, &codes, nullptr, &zeros), "scales is null");
+  refuses_null("glgemm_quantized_bytes", glgemm_quantized_bytes, {"quantization", "codes", "scales", "zeros"},
+               &weight.quantization, 1, 1, &codes, &scales, &zeros);
   refused(glgemm_quantized_bytes(&weight.quantization, -1, 1, &codes, &scales, &zeros), "-1x1 is not a size");
-  refused(glgemm_dequantize(&weight.quantization, 2, 64, nullptr, to, to, to), "glgemm_dequantize: codes is null");
-  refused(glgemm_dequantize(&weight.quantization, 2, 64, to, to, to, nullptr), "glgemm_dequantize: to is null");
+  refuses_null("glgemm_dequantize", glgemm_dequantize, {"quantization", "codes", "scales", "zeros", "to"}, &weight.quantization,
+               2, 64, to, to, to, to);
   const Given none = initialised(glgemm_quantization_init);
   CHECK(none.codes_type == GLGEMM_I8);
   refused(glgemm_dequantize(&none, 2, 64, to, to, to, to), "not quantised");

@@ -1,7 +1,6 @@
 // Several accelerators: products from one queue, what happens when some of them fail, and matrices that stay on them.
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <chrono>
 #include <cmath>
 #include <glgemm/accelerators.hpp>
@@ -620,10 +619,6 @@ TEST_CASE("reproducible: however many accelerators share a product, and however,
   if (!test::has_precise()) return;
   constexpr std::int64_t m = 61, n = 47, k = 2 * canonical_block + 276;
   const Matrix<float> a = random_matrix(m, k, 1), b = random_matrix(k, n, 2), c0 = random_matrix(m, n, 3);
-  const auto same_bits = [](const Matrix<float>& x, const Matrix<float>& y) {
-    return std::equal(x.elements().begin(), x.elements().end(), y.elements().begin(),
-                      [](float p, float q) { return std::bit_cast<std::uint32_t>(p) == std::bit_cast<std::uint32_t>(q); });
-  };
   const Terms<float> terms{.alpha = 0.7F, .beta = -1.3F, .c0 = &c0};
   const Matrix<float> expected = canonical_product(a, b, terms);
   Matrix<float> c = c0;
@@ -640,11 +635,11 @@ TEST_CASE("reproducible: however many accelerators share a product, and however,
     stream.device_memory_limit = limit;
     c = c0;
     CHECK(elements(run(accelerators, product, stream)) == m * n);
-    return same_bits(c, expected);
+    return test::same_bits(c, expected);
   };
   stream.plan.precision = Precision::reproducible;
   multiply(test::engine(), product, stream);
-  CHECK_RESULT(same_bits(c, expected));
+  CHECK_RESULT(test::same_bits(c, expected));
   for (const std::vector<const char*>& names :
        {std::vector{"good"}, std::vector{"good", "slow"}, std::vector{"slow", "good", "slower"}}) {
     std::vector<AcceleratorSource> sources;
@@ -665,7 +660,7 @@ TEST_CASE("reproducible: however many accelerators share a product, and however,
       DistributedMatrix by_rows(accelerators, a), everywhere(accelerators, b, Distribution::replicated), result(accelerators, c0);
       accelerators.gemm({.alpha = 0.7F, .a = &by_rows, .b = &everywhere, .beta = -1.3F, .c = &result},
                         {.precision = Precision::reproducible});
-      CHECK_RESULT(same_bits(result.download(), expected));
+      CHECK_RESULT(test::same_bits(result.download(), expected));
     }
   }
 }

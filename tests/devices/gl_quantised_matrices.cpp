@@ -13,10 +13,6 @@ using namespace glgemm;
 
 namespace {
 
-Matrix<float> numbers(const QuantizedMatrix& matrix) {
-  return {matrix.rows, matrix.columns, test::decoded(matrix)};
-}
-
 Accelerators three() {
   AcceleratorsOptions options;
   options.engine.experimental.edit().self_check = false;
@@ -33,7 +29,8 @@ TEST_CASE("quantised matrices on accelerators: pieces of streams, rows that stay
     CAPTURE(to_string(quantization));
     const std::int64_t k = std::max<std::int64_t>(40, block_codes(quantization) + 8);
     const auto codes = test::random_quantised(quantization, 37, k, true, random);
-    const Matrix<float> w = numbers(codes), x = random_integer_matrix(k, 11, 1, random.bits()), right = multiply_serial(w, x);
+    const Matrix<float> w = test::numbers_of(codes), x = random_integer_matrix(k, 11, 1, random.bits()),
+                        right = multiply_serial(w, x);
     if (!why_not({.m = 37, .n = 11, .k = k, .a = {.format = {Type::f32, quantization}}}, parse_kernel("naive"),
                  test::engine().limits())
              .empty())

@@ -432,15 +432,7 @@ TEST_CASE("convolutions: ONNX's and TensorFlow's padding, and the sizes of outpu
 }
 
 TEST_CASE("convolutions: a copy that a driver gets wrong is found before its first use, by words and by vectors") {
-  EngineOptions broken = test::engine_options();
-  broken.program_cache = "";
-  broken.experimental.edit().rewrite_source = [](const ProgramKey&, std::string source) {
-    const std::string from = "place >= b_at.y", to = "place >= b_at.y - 1";
-    for (std::size_t at = source.find(from); at != source.npos; at = source.find(from, at + to.size()))
-      source.replace(at, from.size(), to);
-    return source;
-  };
-  Engine engine = test::own_engine(broken);
+  Engine engine = test::own_engine(test::with_fault("place >= b_at.y", "place >= b_at.y - 1"));
   if (!test::computes()) return;
   for (const std::int64_t channels : {1, 4}) {
     const Convolution conv = test::completed({.input = {.size = {8, 8}, .channels = channels},
@@ -463,12 +455,7 @@ TEST_CASE("convolutions: what is wrong is refused with the numbers") {
   const auto refused = [&](const auto& change, const std::string& why) {
     Convolution conv = good;
     change(conv);
-    std::string said;
-    try {
-      engine.convolve(conv);
-    } catch (const std::exception& error) {
-      said = error.what();
-    }
+    const std::string said = message_of<std::exception>([&] { engine.convolve(conv); });
     CHECK_MESSAGE(said.find(why) != said.npos, fmt::format("\"{}\" is not in \"{}\"", why, said));
   };
   engine.convolve(good);

@@ -174,18 +174,11 @@ TEST_CASE("depthwise: what is no depthwise convolution runs as products") {
 TEST_CASE("depthwise: a program that is wrong is struck off, and products take its place") {
   for (const auto& [text, wrong] : {std::pair{"clamp(x, 0, image_size.z - 1)", "clamp(x, 0, image_size.z - 2)"},
                                     std::pair{"y >= y_begin", "y > y_begin"}, std::pair{"row.inside &&", "true ||"}}) {
-    EngineOptions broken = test::engine_options();
-    broken.program_cache = "";
-    const std::string from = text, to = wrong;
-    broken.experimental.edit().rewrite_source = [&](const ProgramKey&, std::string source) {
-      const std::size_t at = source.find(from);
-      return at == std::string::npos ? source : source.replace(at, from.size(), to);
-    };
-    Engine engine = test::own_engine(broken);
+    Engine engine = test::own_engine(test::with_fault(text, wrong));
     if (!test::computes()) continue;
     const Convolution conv = test::completed(of_channels(8));
     CHECK(test::fault_of_convolution(engine, conv, 1) == "");
-    CAPTURE(from);
+    CAPTURE(std::string(text));
     REQUIRE(engine.struck_off().size() == 1);
     CHECK(name(engine.struck_off()[0].program.kernel) == "depthwise");
     CHECK_FALSE(engine.plan(Engine::problem(conv)).depthwise);

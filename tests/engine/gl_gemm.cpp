@@ -211,54 +211,6 @@ TEST_CASE("NaN and infinities arrive where they belong") {
   }
 }
 
-TEST_CASE("alpha, beta, op, layout, ld and offset on the caller's buffer") {
-  Engine& engine = test::engine();
-  const std::int64_t m = 37, n = 29, k = 41;
-  std::uint64_t seed = 1;
-  for (const char* kernel : {"tiled:tile=8", "naive"})
-    for (const Op op_a : {Op::none, Op::transpose})
-      for (const Op op_b : {Op::none, Op::transpose})
-        for (const Layout layout : {Layout::row_major, Layout::column_major})
-          for (const auto& [alpha, beta] : {std::pair{1.0f, 0.0f}, {2.0f, 1.0f}, {-1.0f, 3.0f}, {0.0f, 2.0f}}) {
-            // One buffer holds A, B and C, each with gaps, at offsets that are no multiple of the driver's alignment.
-            DeviceMatrix memory(engine, 1, 20000);
-            Matrix<float> host = random_integer_matrix(1, 20000, 5, ++seed);
-            const auto view = [&](std::int64_t rows, std::int64_t columns, std::int64_t offset) {
-              return BufferView{memory.view().buffer, rows,  columns, (layout == Layout::row_major ? columns : rows) + 3,
-                                offset * 4,           layout};
-            };
-            const Gemm gemm{.op_a = op_a,
-                            .op_b = op_b,
-                            .alpha = alpha,
-                            .a = op_a == Op::none ? view(m, k, 1) : view(k, m, 1),
-                            .b = op_b == Op::none ? view(k, n, 3333) : view(n, k, 3333),
-                            .beta = beta,
-                            .c = view(m, n, 7001)};
-            const auto at = [](const BufferView& v, std::int64_t i, std::int64_t j) {
-              return v.offset_bytes / 4 + (v.layout == Layout::row_major ? i * v.ld + j : j * v.ld + i);
-            };
-            if (beta == 0)
-              for (std::int64_t i = 0; i < m; ++i)
-                for (std::int64_t j = 0; j < n; ++j) host(0, at(gemm.c, i, j)) = std::numeric_limits<float>::quiet_NaN();
-            if (alpha == 0) host(0, at(gemm.a, 0, 0)) = std::numeric_limits<float>::quiet_NaN();
-            memory.upload(host);
-            engine.gemm(gemm, test::with_kernel(kernel));
-            Matrix<float> expected = host;
-            for (std::int64_t i = 0; i < m; ++i)
-              for (std::int64_t j = 0; j < n; ++j) {
-                float sum = 0;
-                for (std::int64_t p = 0; p < k && alpha != 0; ++p)
-                  sum += host(0, op_a == Op::none ? at(gemm.a, i, p) : at(gemm.a, p, i)) *
-                         host(0, op_b == Op::none ? at(gemm.b, p, j) : at(gemm.b, j, p));
-                float& c = expected(0, at(gemm.c, i, j));
-                c = beta == 0 ? alpha * sum : alpha * sum + beta * c;
-              }
-            Matrix<float> got = memory.download();
-            if (alpha == 0) got(0, at(gemm.a, 0, 0)) = expected(0, at(gemm.a, 0, 0)) = 0;
-            CHECK(got == expected);  // all of the buffer: gaps and what lies around the matrices included
-          }
-}
-
 TEST_CASE("interleaved blocks of one buffer are apart, shared elements are not") {
   Engine& engine = test::engine();
   const DeviceMatrix memory(engine, random_matrix(6, 12, 1));

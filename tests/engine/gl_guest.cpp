@@ -115,6 +115,26 @@ void visit_convolutions(Engine& engine, unsigned a, unsigned b, unsigned c, cons
   }
 }
 
+/// Copies between textures and a buffer.
+template <class Alone>
+void visit_textures(Engine& engine, unsigned buffer, const Alone& alone) {
+  const gl::Api& api = gl_functions();
+  for (const bool is_array : {false, true}) {
+    const GLenum target = is_array ? GL_TEXTURE_2D_ARRAY : GL_TEXTURE_2D;
+    const auto bound = static_cast<GLuint>(state(is_array ? GL_TEXTURE_BINDING_2D_ARRAY : GL_TEXTURE_BINDING_2D));
+    GLuint texture = 0;
+    api.GenTextures(1, &texture);
+    api.BindTexture(target, texture);
+    is_array ? api.TexStorage3D(target, 1, GL_RGBA32F, 5, 3, 2) : api.TexStorage2D(target, 1, GL_RGBA32F, 5, 3);
+    api.BindTexture(target, bound);
+    const TextureView view{.texture = texture, .is_array = is_array};
+    const TensorView tensor{.buffer = buffer, .size = {3, 5}, .channels = 4};
+    alone("read_texture", [&] { engine.read_texture(view, tensor); });
+    alone("write_texture", [&] { engine.write_texture(tensor, view); });
+    api.DeleteTextures(1, &texture);
+  }
+}
+
 /// Every public function that calls OpenGL, each between two snapshots.
 void visit(GLenum pending, Messages& messages) {
   const auto alone = [&](const std::string& what, const auto& call) { leaves_alone(what, pending, messages, call); };
@@ -176,7 +196,15 @@ void visit(GLenum pending, Messages& messages) {
     alone("gemm with " + std::string(kind.name), [&] { engine.gemm(kind.product, kind.options); });
   alone("gemm from panels in both", [&] { engine.gemm(std::vector{plain, in_space, plain}, packed); });
   alone("its download", [&] { CHECK_RESULT(c->download() == host_c); });
+  for (const Gemm& product : {plain, items}) {
+    std::optional<Job> job;
+    alone("start", [&] { job.emplace(engine.start(product, packed)); });
+    for (int i = 0; i < 4; ++i) alone("Job::advance", [&] { job->advance(std::chrono::nanoseconds(1)); });
+    alone("~Job", [&] { job.reset(); });
+  }
   visit_convolutions(engine, a->view().buffer, b->view().buffer, c->view().buffer, alone);
+  // These make an error that was pending once more, of which a debug context tells.
+  if (pending == GL_NO_ERROR) visit_textures(engine, c->view().buffer, alone);
   Gemm bad = plain;
   bad.b.buffer = 999999;
   alone("gemm that fails", [&] { CHECK_THROWS_AS(engine.gemm(bad), std::invalid_argument); });

@@ -37,6 +37,28 @@ std::int64_t by_hand(const Plan& plan) {
   return result;
 }
 
+/// Every call since reset_calls() is one that dispatches need.
+void check_calls() {
+  for (const auto& [name, count] : test::calls()) {
+    const bool declared = name == "glUseProgram" || name == "glBindBufferRange" || name == "glBindImageTexture" ||
+                          name.starts_with("glProgramUniform") || name == "glMemoryBarrier" || name == "glDispatchCompute";
+    CHECK_MESSAGE(declared, name);
+  }
+}
+
+/// The call is made so many times, and allocates nothing.
+template <class Call>
+void check_allocations(int times, const Call& call) {
+  allocations = {};
+  allocations.armed = true;
+  for (int i = 0; i < times; ++i) call();
+  allocations.armed = false;
+  const auto found = allocations;
+  std::string sizes;
+  for (std::int64_t i = 0; i < found.count && i < 8; ++i) sizes += std::to_string(found.sizes[i]) + " ";
+  CHECK_MESSAGE(found.count == 0, found.count, " allocations, the first of ", sizes, "bytes");
+}
+
 }  // namespace
 
 TEST_CASE("a repeated product in a scope: only programs, bindings, uniforms, barriers and dispatches are OpenGL's to do") {
@@ -64,12 +86,7 @@ TEST_CASE("a repeated product in a scope: only programs, bindings, uniforms, bar
     test::reset_calls();
     for (int i = 0; i < 10; ++i) engine.gemm(repeated.gemm, repeated.options);
     const CallCounts called = test::calls();
-    for (const auto& entry : called) {
-      const std::string& name = entry.first;
-      const bool declared = name == "glUseProgram" || name == "glBindBufferRange" || name == "glBindImageTexture" ||
-                            name.starts_with("glProgramUniform") || name == "glMemoryBarrier" || name == "glDispatchCompute";
-      CHECK_MESSAGE(declared, name);
-    }
+    check_calls();
     CHECK(called.at("glDispatchCompute") == 10 * report.dispatches);
     const double ratio = static_cast<double>(test::all_calls()) / 10 / static_cast<double>(by_hand(*report.plan));
     test::figure("GL calls of a repeated product in a scope over a dispatch by hand", repeated.name, ratio,
@@ -99,14 +116,7 @@ TEST_CASE("enqueueing a repeated product allocates nothing") {
       std::optional<Scope> scope;
       if (scoped) scope.emplace(engine.scope());
       for (int i = 0; i < 3; ++i) engine.gemm(repeated->gemm, repeated->options);
-      allocations = {};
-      allocations.armed = true;
-      for (int i = 0; i < 10; ++i) engine.gemm(repeated->gemm, repeated->options);
-      allocations.armed = false;
-      const auto found = allocations;
-      std::string sizes;
-      for (std::int64_t i = 0; i < found.count && i < 8; ++i) sizes += std::to_string(found.sizes[i]) + " ";
-      CHECK_MESSAGE(found.count == 0, found.count, " allocations, the first of ", sizes, "bytes");
+      check_allocations(10, [&] { engine.gemm(repeated->gemm, repeated->options); });
     }
 }
 
@@ -130,17 +140,7 @@ TEST_CASE("a repeated convolution in a scope makes a product's calls and no othe
     const Scope scope = engine.scope();
     for (int i = 0; i < 3; ++i) engine.convolve(convolution);
     test::reset_calls();
-    allocations = {};
-    allocations.armed = true;
-    engine.convolve(convolution);
-    allocations.armed = false;
-    const auto found = allocations;
-    CHECK(found.count == 0);
-    for (const auto& [called, count] : test::calls()) {
-      const bool declared = called == "glUseProgram" || called == "glBindBufferRange" || called == "glBindImageTexture" ||
-                            called.starts_with("glProgramUniform") || called == "glMemoryBarrier" ||
-                            called == "glDispatchCompute";
-      CHECK_MESSAGE(declared, called);
-    }
+    check_allocations(1, [&] { engine.convolve(convolution); });
+    check_calls();
   }
 }

@@ -5,6 +5,7 @@
 
 #include <glgemm/experimental.hpp>
 
+#include "support/convolved.hpp"
 #include "support/counting_loader.hpp"
 #include "support/functions.hpp"
 #include "support/gl_test.hpp"
@@ -49,16 +50,12 @@ struct ConvolvedImage {
       for (int x = 0; x < width; ++x) places.push_back((y * line + x) * channels);
   }
   std::vector<float> expected() const {
-    std::vector<float> result;
-    for (int f = 0; f < filters; ++f)
-      for (const int place : places) {
-        double sum = 0;
-        for (std::size_t p = 0; p < taps.size(); ++p)
-          sum += static_cast<double>(weights[static_cast<std::size_t>(f * k) + p]) *
-                 static_cast<double>(image[static_cast<std::size_t>(place + taps[p])]);
-        result.push_back(static_cast<float>(sum));
-      }
-    return result;
+    const std::vector<double> all =
+        test::convolved(test::completed({.input = {.size = {height + 2, line}, .channels = channels},
+                                         .filters = {.size = {side, side}},
+                                         .output = {.channels = filters, .layout = TensorLayout::nchw}}),
+                        {image.begin(), image.end()}, {weights.begin(), weights.end()});
+    return {all.begin(), all.end()};
   }
 };
 
@@ -213,23 +210,17 @@ TEST_CASE("indexed operands: the self-check strikes off a program that takes one
         std::pair{"Offsets[offsets_at.w + j]", "Offsets[offsets_at.w + (j ^ 1)]"},
         std::pair{"Offsets[offsets_of_c_at.y + column]", "Offsets[offsets_of_c_at.y + (column ^ 1)]"}})
     for (const char* const kernel : {"naive", "register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1"}) {
-      const std::string from = text, to = wrong;
+      const std::string from = text;
       CAPTURE(from);
       CAPTURE(std::string(kernel));
       if (from.find("offsets_at.w") != from.npos && panels(parse_kernel(kernel)) != VectorReads::none)
         continue;  // pack has A alone
-      EngineOptions broken = test::engine_options();
-      broken.program_cache = "";
-      broken.experimental.edit().rewrite_source = [&](const ProgramKey& key, std::string source) {
-        const std::size_t at = source.find(from);
-        if (at == std::string::npos || !(key.indexed_a || key.indexed_b || key.indexed_c)) return source;
-        return source.replace(at, from.size(), to);
-      };
       Operand indexed{.addressing = Addressing::indexed, .largest_offset = 99};
       const Problem problem{.m = 9, .n = 6, .k = 7, .a = indexed, .b = indexed, .c = indexed};
       const PlanOptions options = test::with_kernel(kernel, 1);
       if (!why_not(problem, *options.kernel, limits).empty()) continue;
-      Engine engine = test::own_engine(broken);
+      Engine engine = test::own_engine(
+          test::with_fault(text, wrong, [](const ProgramKey& key) { return key.indexed_a || key.indexed_b || key.indexed_c; }));
       if (!test::computes()) continue;
       CHECK_THROWS_AS(engine.prepare({&problem, 1}, options), Unsupported);
       CHECK(engine.struck_off().size() == 1);
@@ -248,12 +239,7 @@ TEST_CASE("indexed operands: what is wrong is refused with the numbers") {
     Gemm product = good;
     change(product);
     CAPTURE(why);
-    std::string said;
-    try {
-      engine.gemm(product);
-    } catch (const std::exception& error) {
-      said = error.what();
-    }
+    const std::string said = message_of<std::exception>([&] { engine.gemm(product); });
     CHECK_MESSAGE(contains(said, why), said);
   };
   engine.gemm(good);

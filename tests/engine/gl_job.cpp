@@ -430,28 +430,6 @@ TEST_CASE("jobs end as matrices do: with their objects, or without a call where 
   }
 }
 
-TEST_CASE("a job leaves the application's state as it was") {
-  Engine& engine = test::engine();
-  const PlanOptions packed = with_kernel("register:tile_m=4,tile_n=4,workgroup=4,panels=2", 2);
-  Sample sample(engine, 60, 50, 70, packed);
-  const std::vector<std::int64_t> offsets{0};
-  for (const bool items : {false, true}) {
-    Gemm product = sample.gemm;
-    if (items) product.batch.offsets_c = offsets;
-    const test::Application application;
-    const test::Snapshot before = test::take_snapshot();
-    {
-      Job job = engine.start(product, packed);
-      CHECK(test::difference(before, test::take_snapshot()) == "");
-      for (int i = 0; i < 4; ++i) {
-        job.advance(1ns);
-        CHECK(test::difference(before, test::take_snapshot()) == "");
-      }
-    }
-    CHECK(test::difference(before, test::take_snapshot()) == "");
-  }
-}
-
 TEST_CASE("no dispatch is longer than it may be") {
   test::context();
   Matrix<float> expected;

@@ -3,7 +3,6 @@
 // Elements are such that nothing is subnormal on the way: random_matrix gives multiples of 2^-24, and elements of f16 are floats.
 #include <cmath>
 #include <complex>
-#include <cstring>
 #include <glgemm/experimental.hpp>
 #include <glgemm/streaming.hpp>
 #include <random>
@@ -12,17 +11,12 @@
 #include "support/gl_test.hpp"
 
 using namespace glgemm;
+using test::same_bits;
 
 namespace {
 
 const std::string kernels[] = {"naive", "tiled:tile=8", "register:tile_m=4,tile_n=4,panels=2",
                                "blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2"};
-
-template <class T>
-bool same_bits(const Matrix<T>& x, const Matrix<T>& y) {
-  return x.rows() == y.rows() && x.columns() == y.columns() &&
-         std::memcmp(x.data(), y.data(), static_cast<std::size_t>(x.size()) * sizeof(T)) == 0;
-}
 
 /// C = alpha op(A) op(B) + beta C0 on the engine.
 template <class T, class C>

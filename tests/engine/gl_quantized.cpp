@@ -111,15 +111,8 @@ TEST_CASE(
       const Problem problem{.m = 9, .n = 8, .k = 600, .a = {.format = {Type::f32, quantization}}};
       const PlanOptions options = test::with_kernel(fault.kernel, 1);
       if (!why_not(problem, *options.kernel, limits).empty()) continue;
-      EngineOptions broken = test::engine_options();
-      broken.program_cache = "";
-      broken.experimental.edit().rewrite_source = [&fault](const ProgramKey& key, std::string source) {
-        for (std::size_t at = 0; key.a.quantization && (at = source.find(fault.text, at)) != std::string::npos;
-             at += fault.wrong.size())
-          source.replace(at, fault.text.size(), fault.wrong);
-        return source;
-      };
-      Engine engine = test::own_engine(broken);
+      Engine engine = test::own_engine(
+          test::with_fault(fault.text, fault.wrong, [](const ProgramKey& key) { return bool{key.a.quantization}; }));
       if (!test::computes()) continue;
       CHECK_THROWS_AS(engine.prepare({&problem, 1}, options), Unsupported);
       CHECK(engine.struck_off().size() == 1);
@@ -248,10 +241,7 @@ TEST_CASE("quantised operands: gemv brings few columns of B to shared memory, ho
     if (!test::part().has(turn++)) continue;
     CAPTURE(to_string(its));
     const test::Buffer codes = buffer_of(drawn.codes), scales = buffer_of(drawn.scales), zeros = buffer_of(drawn.zeros);
-    const std::vector<float> numbers = test::decoded(drawn);
-    Matrix<float> a(m, k);
-    for (std::int64_t i = 0; i < m; ++i)
-      for (std::int64_t p = 0; p < k; ++p) a(i, p) = numbers[static_cast<std::size_t>(i * ld + p)];
+    const Matrix<float> a = test::part(test::numbers_of(drawn), 0, 0, m, k);
     const Matrix<float> expected = multiply_serial(a, b);
     // One vector of B for a quad, and several; what is brought is less than k, so that it comes in several turns.
     const char* const kernel = turn % 2 == 0 ? "gemv:tile_m=2,tile_n=1,lanes_k=4,workgroup=16,shared_b=1"
@@ -293,7 +283,7 @@ TEST_CASE("quantised operands: gemv reads codes and columns of B by vectors wher
         continue;
       const QuantizedArrays drawn = test::random_quantised(its, m + 1, ld, true, random);
       const test::Buffer codes = buffer_of(drawn.codes), scales = buffer_of(drawn.scales), zeros = buffer_of(drawn.zeros);
-      const std::vector<float> numbers = test::decoded(drawn);
+      const Matrix<float> numbers = test::numbers_of(drawn);
       if (!test::part().has(turn++)) continue;
       for (const Part& part : parts) {
         if (scales_lie_apart(its) && part.first_row > 0) continue;  // their scales would have to move, too
@@ -302,11 +292,8 @@ TEST_CASE("quantised operands: gemv reads codes and columns of B by vectors wher
         CAPTURE(m);
         CAPTURE(part.k);
         CAPTURE(part.first_of_b);
-        Matrix<float> a(m, part.k), x(part.k, n);
-        for (std::int64_t i = 0; i < m; ++i)
-          for (std::int64_t p = 0; p < part.k; ++p) a(i, p) = numbers[static_cast<std::size_t>((part.first_row + i) * ld + p)];
-        for (std::int64_t p = 0; p < part.k; ++p)
-          for (std::int64_t j = 0; j < n; ++j) x(p, j) = b(j, part.first_of_b + p);
+        const Matrix<float> a = test::part(numbers, part.first_row, 0, m, part.k),
+                            x = transpose(test::part(b, 0, part.first_of_b, n, part.k));
         const Matrix<float> expected = multiply_serial(a, x);
         const bool is_first = &part == parts, has_two_columns = is_first && its.format == QuantizedFormat::q8_0;
         std::string kernel = kernels[has_two_columns ? 2 : turn % 2];

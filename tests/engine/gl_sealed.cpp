@@ -1,7 +1,6 @@
 // Drivers that fuse a product and a sum although both are `precise`: a source that does so at one place stands for them. The
 // self-check sees each place, the sealed form of the program takes over, and its bits are right; where that is fused too, the
 // product is refused.
-#include <cstring>
 
 #include <glgemm/experimental.hpp>
 
@@ -86,11 +85,6 @@ struct Product {
   }
 };
 
-template <class T>
-bool bits_agree(const Matrix<T>& x, const Matrix<T>& y) {
-  return std::memcmp(x.data(), y.data(), static_cast<std::size_t>(x.size()) * sizeof(T)) == 0;
-}
-
 /// The place is seen, the result right all the same, and the product refused where no form of the program helps.
 template <class T>
 void check_place(const Place& place, const std::string& kernel, const Product<T>& product) {
@@ -103,14 +97,14 @@ void check_place(const Place& place, const std::string& kernel, const Product<T>
   options.precision = Precision::reproducible;
   const Matrix<T> promised = product.promised();
   Engine engine = engine_of(place, true);
-  CHECK(bits_agree(product.run(engine, options), promised));
+  CHECK(test::same_bits(product.run(engine, options), promised));
   REQUIRE(engine.struck_off().size() == 1);
   const StruckOff seen = engine.struck_off().front();
   CHECK(name(seen.program.kernel) == place.family);
   CHECK(!seen.program.sealed);
   CHECK_MESSAGE(contains(seen.reason, "whose bits are promised is wrong at element"), seen.reason);
   Engine blind = engine_of(place, false);
-  CHECK(!bits_agree(product.run(blind, options), promised));
+  CHECK(!test::same_bits(product.run(blind, options), promised));
   Engine hopeless = engine_of(place, true, true);
   const std::string refused = " failed its self-check: this driver has no reproducible products of " + type + " of it";
   CHECK_THROWS_WITH_AS(product.run(hopeless, options), doctest::Contains(refused.c_str()), Unsupported);

@@ -1,4 +1,4 @@
-// Plans. Their steps are run on the CPU as shaders run them: they give the product, and keep every limit.
+// Plans: their steps give the product, and keep every limit.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -9,7 +9,6 @@
 #include <limits>
 #include <optional>
 #include <random>
-#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -23,77 +22,6 @@
 using namespace glgemm;
 
 namespace {
-
-/// Buffers of small integers for a problem. What is no element of an operand has the value `gap`.
-struct Host {
-  std::vector<double> a, b, c;
-  static constexpr double gap = 1e9;
-
-  explicit Host(const Problem& problem) {
-    std::mt19937 random(7);
-    const auto fill = [&](Role role, std::int64_t rows, std::int64_t columns) {
-      const Strides s = strides(problem, role);
-      std::vector<double> x(
-          rows > 0 && columns > 0 ? static_cast<std::size_t>((rows - 1) * s.row + (columns - 1) * s.column + 1) : 0, gap);
-      for (std::int64_t i = 0; i < rows; ++i)
-        for (std::int64_t j = 0; j < columns; ++j)
-          x[static_cast<std::size_t>(i * s.row + j * s.column)] = static_cast<double>(random() % 9) - 4;
-      return x;
-    };
-    a = fill(Role::a, problem.m, problem.k);
-    b = fill(Role::b, problem.k, problem.n);
-    c = fill(Role::c, problem.m, problem.n);
-  }
-};
-
-/// Does what the shader does for one step, and reads only inside the step's windows. Counts the writes to each element.
-void run(const Plan& plan, const Step& step, const Host& host, std::vector<double>& c, std::vector<int>& writes, double beta) {
-  const Problem& p = plan.problem;
-  const Strides sa = strides(p, Role::a), sb = strides(p, Role::b), sc = strides(p, Role::c);
-  const Block block = block_of(plan.kernel);
-  constexpr std::int64_t bytes = element_bytes(Type::f32);
-  const auto element = [&](const Window& window, std::int64_t index) {
-    CHECK(index * bytes < window.size_bytes);
-    return static_cast<std::size_t>(window.offset_bytes / bytes + index);
-  };
-  for (std::int64_t row = step.y0; row < std::min(step.m, step.y0 + step.groups[1] * block.rows); ++row)
-    for (std::int64_t column = step.x0; column < std::min(step.n, step.x0 + step.groups[0] * block.columns); ++column) {
-      double sum = 0;
-      for (std::int64_t q = 0; q < step.k; ++q)
-        sum += host.a[element(step.a, row * sa.row + q * sa.column)] * host.b[element(step.b, q * sb.row + column * sb.column)];
-      const std::size_t at = element(step.c, row * sc.row + column * sc.column);
-      c[at] = sum + (step.first_k ? beta : 1) * c[at];
-      ++writes[at];
-    }
-}
-
-/// Checks the steps in slices of about `work`, and that they give the product.
-void check_plan(const Problem& problem, const Limits& limits, const PlanOptions& options, double work) {
-  const Plan plan = make_plan(problem, limits, options);
-  REQUIRE(test::wrong_steps(plan, limits, options, work) == "");
-  const Host host(problem);
-  std::vector<double> c = host.c;
-  std::vector<int> writes(c.size(), 0);
-  const double beta = 3;
-  Cursor cursor;
-  while (const std::optional<Step> step = next_slice(plan, cursor, work)) run(plan, *step, host, c, writes, beta);
-  CHECK_FALSE(next_slice(plan, cursor, work).has_value());
-  const Strides sa = strides(problem, Role::a), sb = strides(problem, Role::b), sc = strides(problem, Role::c);
-  const int windows_of_k = problem.k == 0 ? 1 : static_cast<int>((problem.k + plan.piece_k - 1) / plan.piece_k);
-  for (std::int64_t i = 0; i < problem.m; ++i)
-    for (std::int64_t j = 0; j < problem.n; ++j) {
-      const auto at = static_cast<std::size_t>(i * sc.row + j * sc.column);
-      double expected = beta * host.c[at];
-      for (std::int64_t q = 0; q < problem.k; ++q)
-        expected += host.a[static_cast<std::size_t>(i * sa.row + q * sa.column)] *
-                    host.b[static_cast<std::size_t>(q * sb.row + j * sb.column)];
-      REQUIRE(c[at] == expected);
-      REQUIRE(std::exchange(writes[at], 0) == windows_of_k);
-      c[at] = Host::gap;
-    }
-  CHECK(std::ranges::count(writes, 0) == std::ssize(writes));  // nothing but elements of C was written
-  CHECK(std::ranges::count(c, Host::gap) == std::ssize(c));
-}
 
 /// What make_plan says of a problem that it refuses; empty if it has a plan.
 std::string refusal(const Problem& problem, const Limits& limits = {}, const PlanOptions& options = {}) {
@@ -112,35 +40,6 @@ Problem make_problem(std::int64_t m, std::int64_t n, std::int64_t k) {
 }
 
 }  // namespace
-
-TEST_CASE("a plan's steps give the product, whatever the limits and the slices") {
-  std::mt19937 random(1);
-  const auto pick = [&](std::initializer_list<std::int64_t> values) { return values.begin()[random() % values.size()]; };
-  for (int round = 0; round < 400; ++round) {
-    Problem problem = make_problem(pick({0, 1, 2, 5, 17, 40}), pick({0, 1, 3, 8, 33}), pick({0, 1, 2, 7, 31, 64}));
-    for (Operand* x : {&problem.a, &problem.b, &problem.c}) {
-      x->layout = random() % 2 ? Layout::row_major : Layout::column_major;
-      if (x != &problem.c) x->op = random() % 2 ? Op::none : Op::transpose;
-      if (random() % 2) x->ld = 64 + pick({0, 1, 7});
-      if (random() % 2) x->band = pick({1, 2, 6, 7, 8, 16, 32});
-    }
-    Limits limits;
-    limits.storage_offset_alignment = pick({4, 16, 256});
-    limits.storage_block_bytes = pick({256, 260, 512, 4096, 1 << 20});
-    limits.groups = {pick({1, 3, 65535}), pick({1, 2, 65535}), 65535};
-    limits.groups_product = pick({1, 4, 1 << 30});
-    limits.loop_iterations = pick({0, 5, 40, 60000});
-    PlanOptions options;
-    options.experimental.edit().slice_columns = pick({1, 2, 64});
-    options.experimental.edit().slice_rows = pick({1, 3, 64});
-    options.kernel = parse_kernel(random() % 2 ? "naive:workgroup_x=4,workgroup_y=2" : "tiled:tile=4");
-    const auto work = static_cast<double>(pick({0, 100, 1000, 1 << 30}));
-    CAPTURE(round);
-    CAPTURE(to_string(*options.kernel));
-    check_plan(problem, limits, options, work);
-    check_plan(problem, limits, options, std::numeric_limits<double>::infinity());
-  }
-}
 
 TEST_CASE("the paper's plan: slices of 64 x 64 workgroups of 32 x 32") {
   const Plan plan =
@@ -293,14 +192,15 @@ TEST_CASE("the walkthrough's counts of accesses: 4 x 4 matrices") {
   CHECK(tiled.bytes == 4 * (16 * 2 + 16 * 2 + 16));
 }
 
-TEST_CASE("a batch's steps cover each element of each item once for each window of k, inside their windows") {
+TEST_CASE("a plan's steps sum each step of k once for each element of each item, whatever the limits and the slices") {
   std::mt19937 random(2);
   const auto pick = [&](std::initializer_list<std::int64_t> values) { return values.begin()[random() % values.size()]; };
   std::vector<Kernel> tested;
   for (const test::Sample& sample : test::samples()) tested.insert(tested.end(), sample.quick.begin(), sample.quick.end());
-  for (int round = 0; round < 1000; ++round) {
-    Problem problem = make_problem(pick({1, 2, 5, 17, 40}), pick({1, 3, 8, 33}), pick({0, 1, 7, 64}));
-    problem.batch = pick({0, 1, 2, 9, 50});
+  int planned = 0;
+  for (int round = 0; round < 2000; ++round) {
+    Problem problem = make_problem(pick({0, 1, 2, 5, 17, 40}), pick({0, 1, 3, 8, 33}), pick({0, 1, 2, 7, 31, 64}));
+    problem.batch = pick({0, 1, 1, 2, 9, 50});
     problem.a.format.type = random() % 2 ? Type::f32 : Type::f16;
     problem.b.format.type = random() % 2 ? Type::f32 : Type::f16;
     problem.c.format.type = random() % 2 ? Type::f32 : problem.a.format.type;
@@ -314,16 +214,21 @@ TEST_CASE("a batch's steps cover each element of each item once for each window 
     if (problem.batch == 1 && !problem.items)
       for (Operand* x : {&problem.a, &problem.b, &problem.c, &problem.d}) {
         x->layout = random() % 2 ? Layout::row_major : Layout::column_major;
-        if (random() % 2) x->band = pick({2, 5, 6, 8, 32});
+        if (x != &problem.c && x != &problem.d) x->op = random() % 2 ? Op::none : Op::transpose;
+        if (random() % 2) x->ld = 64 + pick({0, 1, 7});
+        if (random() % 2) x->band = pick({1, 2, 5, 6, 7, 8, 16, 32});
       }
     Limits limits;
-    limits.storage_offset_alignment = pick({16, 64});
-    limits.storage_block_bytes = pick({300, 4096, 1 << 20});
-    limits.groups = {pick({70, 65535}), pick({1, 65535}), pick({1, 4, 65535})};
-    limits.groups_product = pick({64, 1 << 30});
-    limits.loop_iterations = pick({0, 25, 60000});
+    limits.storage_offset_alignment = pick({4, 16, 64, 256});
+    limits.storage_block_bytes = pick({256, 260, 300, 512, 4096, 1 << 20});
+    if (limits.storage_block_bytes == limits.storage_offset_alignment)  // room for one element of 4 bytes
+      problem.a.format = problem.b.format = problem.c.format = {};
+    limits.groups = {pick({1, 3, 70, 65535}), pick({1, 2, 65535}), pick({1, 4, 65535})};
+    limits.groups_product = pick({1, 4, 64, 1 << 30});
+    limits.loop_iterations = pick({0, 5, 25, 40, 60000});
     PlanOptions options;
-    options.experimental.edit().slice_columns = pick({2, 64});
+    options.experimental.edit().slice_columns = pick({1, 2, 64});
+    options.experimental.edit().slice_rows = pick({1, 3, 64});
     options.workspace_bytes = pick({4, 1000, 1 << 20});
     options.kernel = tested[random() % tested.size()];
     options.split_k = pick({0, 1, 3});
@@ -340,9 +245,11 @@ TEST_CASE("a batch's steps cover each element of each item once for each window 
       REQUIRE(std::string(error.what()).find("workspace") != std::string::npos);
       continue;
     }
-    for (const double work : {static_cast<double>(pick({0, 500, 1 << 30})), std::numeric_limits<double>::infinity()})
+    for (const double work : {static_cast<double>(pick({0, 100, 500, 1000, 1 << 30})), std::numeric_limits<double>::infinity()})
       REQUIRE(test::wrong_steps(plan, limits, options, work) == "");
+    ++planned;
   }
+  CHECK(planned > 1000);
 }
 
 TEST_CASE("windows of a quantised operand begin with its blocks, and no program has more buffers than the device") {

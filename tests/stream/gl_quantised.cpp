@@ -13,10 +13,6 @@ using namespace glgemm;
 
 namespace {
 
-Matrix<float> numbers_of(const QuantizedMatrix& matrix) {
-  return {matrix.rows, matrix.columns, test::decoded(matrix)};
-}
-
 /// A matrix of lines along k as a column-major one: rows and columns change places.
 HostMatrix turned(const HostMatrix& matrix) {
   const auto turn = [](const Section& x) { return Section{x.column, x.row, x.columns, x.rows}; };
@@ -41,10 +37,7 @@ struct CodesCase {
     const HostMatrix codes = host_matrix(whole, part);
     other = random_integer_matrix(is_a ? k : m, is_a ? n : k, 1, random.bits());
     c = expected = random_integer_matrix(m, n, 3, random.bits());
-    const Matrix<float> all = numbers_of(whole);
-    Matrix<float> w(lines, k);
-    for (std::int64_t i = 0; i < lines; ++i)
-      for (std::int64_t j = 0; j < k; ++j) w(i, j) = all(part.row + i, part.column + j);
+    const Matrix<float> w = test::part(test::numbers_of(whole), part.row, part.column, lines, k);
     const bool turns = random.coin();  // column-major, with the other op
     const Op along = turns ? Op::transpose : Op::none, across = turns ? Op::none : Op::transpose;
     product = {.alpha = 2, .beta = static_cast<double>(random.below(3) - 1), .c = host_matrix(c)};
@@ -116,7 +109,7 @@ TEST_CASE("a stream of codes moves their bytes, and not those of floats") {
   options.device_memory_limit = 100 << 10;
   StreamReport report;
   multiply(test::engine(), product, options, &report);
-  CHECK(c == multiply_serial(numbers_of(w), b));
+  CHECK(c == multiply_serial(test::numbers_of(w), b));
   CHECK(report.plan->pieces() * report.plan->windows() > 1);
   CHECK(report.bytes_to_device >= std::ssize(w.codes));
   CHECK(report.bytes_to_device < 2 * std::ssize(w.codes));
@@ -143,7 +136,7 @@ TEST_CASE("what is wrong with a quantised matrix on the host is told") {
   product = {.a = host_matrix(w), .b = host_matrix(b), .c = host_matrix(c)};
   product.a.read = {};
   multiply(test::engine(), product);
-  CHECK(c == multiply_serial(numbers_of(w), b));
+  CHECK(c == multiply_serial(test::numbers_of(w), b));
   StreamOptions options;
   options.checksums = true;
   CHECK(message([&] { multiply(test::engine(), product, options); }) == "multiply: A has no function to read it");

@@ -135,6 +135,17 @@ EngineOptions unchecked_options() {
   return options;
 }
 
+EngineOptions with_fault(std::string from, std::string to, std::function<bool(const ProgramKey&)> which) {
+  EngineOptions options = engine_options();
+  options.program_cache = options.tuning = "";
+  options.experimental.edit().rewrite_source = [=](const ProgramKey& key, std::string source) {
+    for (std::size_t at = source.find(from); which(key) && at != source.npos; at = source.find(from, at + to.size()))
+      source.replace(at, from.size(), to);
+    return source;
+  };
+  return options;
+}
+
 Engine engine_here(EngineOptions options, GetProcAddress get_proc_address) {
   return Engine(get_proc_address, std::move(options));
 }

@@ -1,6 +1,7 @@
 // The context and the engine that all tests on a device share.
 #pragma once
 
+#include <functional>
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
 #include <glgemm/inspect.hpp>
@@ -30,6 +31,10 @@ void (*get_proc_address(const char* name))();
 EngineOptions engine_options();
 /// The defaults without the self-check: for tests that count calls, or that check every program themselves.
 EngineOptions unchecked_options();
+
+/// Options with which the programs for `which` have `to` in place of `from` wherever that stands in their source.
+EngineOptions with_fault(
+    std::string from, std::string to, std::function<bool(const ProgramKey&)> which = [](const ProgramKey&) { return true; });
 
 /// An engine of a test's own in the context that is current. It is released at its end.
 Engine engine_here(EngineOptions options = engine_options(), GetProcAddress get_proc_address = test::get_proc_address);

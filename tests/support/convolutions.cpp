@@ -4,12 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <functional>
 #include <glgemm/inspect.hpp>
 #include <glgemm/job.hpp>
-#include <numeric>
 #include <span>
 #include <vector>
 
@@ -37,76 +34,6 @@ std::vector<std::byte> bytes_of(const Numbers& numbers, Type type, std::byte gap
 std::vector<std::byte> padded(std::vector<std::byte> bytes) {
   bytes.resize((bytes.size() + 7) / 4 * 4);
   return bytes;
-}
-
-std::int64_t elements(const TensorView& tensor) {
-  return std::accumulate(tensor.size.begin(), tensor.size.end(), tensor.batch * tensor.channels, std::multiplies<>());
-}
-std::int64_t volume(const Extents& size) {
-  return std::accumulate(size.begin(), size.end(), std::int64_t{1}, std::multiplies<>());
-}
-
-/// Where an element of a tensor lies, by the definition of its layout.
-std::int64_t place(const TensorView& tensor, std::int64_t image, std::int64_t pixel, std::int64_t channel) {
-  const std::int64_t pixels = volume(tensor.size);
-  return tensor.layout == TensorLayout::nhwc ? (image * pixels + pixel) * tensor.channels + channel
-                                             : (image * tensor.channels + channel) * pixels + pixel;
-}
-
-/// Where a filter's element lies: `outer` is O and `inner` the number of I in the group, as convolution.hpp has them.
-std::int64_t place(const Convolution& conv, std::int64_t outer, std::int64_t inner, std::int64_t tap) {
-  const std::int64_t taps = volume(conv.filters.size), outers = conv.transposed ? conv.input.channels : conv.output.channels,
-                     inners = (conv.transposed ? conv.output.channels : conv.input.channels) / conv.groups;
-  switch (conv.filters.layout) {
-    case FilterLayout::ohwi:
-      return (outer * taps + tap) * inners + inner;
-    case FilterLayout::oihw:
-      return (outer * inners + inner) * taps + tap;
-    default:
-      return (tap * inners + inner) * outers + outer;
-  }
-}
-
-/// The coordinates of number `index` of a grid.
-std::array<std::int64_t, 3> coordinates(std::int64_t index, const Extents& size) {
-  std::array<std::int64_t, 3> result{};
-  for (std::size_t d = size.size(); d-- > 0; index /= size[d]) result[d] = index % size[d];
-  return result;
-}
-
-/// The pixel of `fine` that a filter's element meets at a pixel of `coarse`; -1 outside.
-std::int64_t met(const Convolution& conv, const Extents& coarse, std::int64_t pixel, const Extents& fine, std::int64_t tap) {
-  const auto at = coordinates(pixel, coarse), of_tap = coordinates(tap, conv.filters.size);
-  std::int64_t result = 0;
-  for (std::size_t d = 0; d < coarse.size(); ++d) {
-    const auto value = [&](const Extents& extents, std::int64_t without) { return extents.empty() ? without : extents[d]; };
-    const std::int64_t x = at[d] * value(conv.stride, 1) + of_tap[d] * value(conv.dilation, 1) - value(conv.padding.before, 0);
-    if (x < 0 || x >= fine[d]) return -1;
-    result = result * fine[d] + x;
-  }
-  return result;
-}
-
-/// alpha times the convolution, by its definition: a transposed one adds to where a plain one reads from.
-Numbers convolved(const Convolution& conv, const Numbers& input, const Numbers& filters) {
-  Numbers result(static_cast<std::size_t>(elements(conv.output)), 0.0);
-  const TensorView &coarse = conv.transposed ? conv.input : conv.output, &fine = conv.transposed ? conv.output : conv.input;
-  const std::int64_t outers = coarse.channels / conv.groups, inners = fine.channels / conv.groups;
-  for (std::int64_t image = 0; image < conv.input.batch; ++image)
-    for (std::int64_t pixel = 0; pixel < volume(coarse.size); ++pixel)
-      for (std::int64_t tap = 0; tap < volume(conv.filters.size); ++tap) {
-        const std::int64_t other = met(conv, coarse.size, pixel, fine.size, tap);
-        if (other < 0) continue;
-        for (std::int64_t outer = 0; outer < coarse.channels; ++outer)
-          for (std::int64_t inner = 0; inner < inners; ++inner) {
-            const std::int64_t of_coarse = place(coarse, image, pixel, outer),
-                               of_fine = place(fine, image, other, outer / outers * inners + inner);
-            const double weight = filters[static_cast<std::size_t>(place(conv, outer, inner, tap))];
-            const std::int64_t to = conv.transposed ? of_fine : of_coarse, from = conv.transposed ? of_coarse : of_fine;
-            result[static_cast<std::size_t>(to)] += conv.alpha.value.real() * weight * input[static_cast<std::size_t>(from)];
-          }
-      }
-  return result;
 }
 
 /// Integers, so that sums are exact. Unsigned types have none below 0.
@@ -167,12 +94,6 @@ Drawn draw(const Convolution& conv, std::uint64_t seed) {
 }
 
 }  // namespace
-
-Convolution completed(Convolution conv) {
-  conv.output.batch = conv.input.batch;
-  conv.output.size = output_size(conv);
-  return conv;
-}
 
 std::string fault_of_convolution(Engine& engine, Convolution conv, std::uint64_t seed, bool by_job, const PlanOptions& options) {
   const auto [input, filters, residual, bias, expected, codes] = draw(conv, seed);

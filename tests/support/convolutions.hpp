@@ -5,6 +5,7 @@
 #include <glgemm/engine.hpp>
 #include <string>
 
+#include "support/convolved.hpp"
 #include "support/random.hpp"
 
 namespace glgemm::test {
@@ -18,8 +19,5 @@ std::string fault_of_convolution(Engine& engine, Convolution convolution, std::u
 Convolution draw_convolution(Random& random, const Limits& limits);
 /// All that it is, for messages.
 std::string text_of(const Convolution& convolution);
-
-/// A convolution whose output has the size that follows.
-Convolution completed(Convolution convolution);
 
 }  // namespace glgemm::test

@@ -36,7 +36,7 @@ class Draw {
     if (x_.key.epilogue) draw_epilogue();
     fill();
     draw_scalars();
-    fill_unread_c();
+    fill_unread();
     draw_limits();
     decide_precision();
     draw_bands();
@@ -293,13 +293,20 @@ class Draw {
     return x_.exact ? draw() : random_.pick({0.0, 1.0, static_cast<double>(random_.uniform())});
   }
 
-  /// With beta = 0 C is not read, so it may be anything.
-  void fill_unread_c() {
-    if (x_.key.c_type != Type::f32 || x_.d_is_c) return;
-    for (std::int64_t z = 0; z < x_.batch; ++z)
-      for (std::int64_t i = 0; i < x_.m && x_.beta_of(z) == Number(0); ++i)
-        for (std::int64_t j = 0; j < x_.n; ++j)
-          store(x_.memory[x_.c.memory].data() + x_.c.at(x_.c.items[static_cast<std::size_t>(z)], i, j), Type::f32, std::nanl(""));
+  /// A and B are not read where alpha is 0, nor C with beta = 0, so that they may be anything.
+  void fill_unread() {
+    const auto spoil = [&](const CaseMatrix& matrix, std::int64_t z) {
+      for (std::int64_t i = 0; i < matrix.view.rows && matrix.format() == ElementFormat{}; ++i)
+        for (std::int64_t j = 0; j < matrix.view.columns; ++j)
+          store(x_.memory[matrix.memory].data() + matrix.at(matrix.items[static_cast<std::size_t>(z)], i, j), Type::f32,
+                std::nanl(""));
+    };
+    bool reads_factors = false;
+    for (std::int64_t z = 0; z < x_.batch; ++z) reads_factors = reads_factors || x_.alpha_of(z) != Number(0);
+    for (std::int64_t z = 0; z < x_.batch; ++z) {
+      if (!reads_factors) spoil(x_.a, z), spoil(x_.b, z);
+      if (x_.beta_of(z) == Number(0) && !x_.d_is_c) spoil(x_.c, z);
+    }
   }
 
   /// Small limits make many pieces.

@@ -142,6 +142,22 @@ class Walk {
             "a slice with too many rows");
   }
 
+  /// Whether the step reads or writes the operand where it lies.
+  bool reaches(const Step& step, Role role) const {
+    const bool multiplies = step.stage == Stage::multiply;
+    if (role == Role::a) return step.stage == Stage::pack_a || (multiplies && !plan_.packs(role));
+    if (role == Role::b) return step.stage == Stage::pack_b || (multiplies && !plan_.packs(role));
+    return (step.stage == Stage::reduce || (multiplies && !plan_.reduces())) && (role == Role::c || problem_.residual);
+  }
+  /// The end of a piece's last element, from the piece's first one on.
+  std::int64_t last_byte(Role role, const Piece& piece) const {
+    const Strides stride = strides(problem_, role);
+    const std::int64_t rows = role == Role::b ? piece.k : piece.m, columns = role == Role::a ? piece.k : piece.n;
+    if (rows == 0 || columns == 0) return 0;
+    return storage_bytes(format_of(problem_, role),
+                         (rows - 1) * stride.row + (columns - 1) * stride.column + (piece.batch - 1) * stride.item + 1);
+  }
+
   void check_windows(const Step& step, const Cursor& at) const {
     for (const Window& x : {step.a, step.b, step.c, step.d, step.bias})
       require(x.size_bytes + limits_.storage_offset_alignment -
@@ -150,10 +166,13 @@ class Walk {
               "a window too large for a binding");
     const Piece whole{problem_.m, problem_.n, problem_.k,
                       problem_.items && problem_.batch > 0 ? 2 : problem_.batch};  // one at the largest offset
+    const Piece piece{step.m, step.n, step.k,
+                      problem_.items ? (plan_.items_in_buffer && problem_.batch > 1 ? 2 : 1) : step.piece_items};
     for (const Role role : all_roles) {
       const Window& x = window(step, role);
-      if (x.size_bytes == 0) continue;
       const Strides stride = strides(problem_, role);
+      if (reaches(step, role)) require(last_byte(role, piece) <= x.size_bytes, "an element outside its window");
+      if (x.size_bytes == 0) continue;
       const std::int64_t row = role == Role::b ? at.k0 : at.m0, column = role == Role::a ? at.k0 : at.n0;
       const std::int64_t first = row * stride.row + column * stride.column + (problem_.items ? 0 : at.batch0 * stride.item);
       const ElementFormat& its = format_of(problem_, role);
@@ -233,13 +252,6 @@ class Walk {
               "too few workgroups for the items");
     const std::int64_t rows = in_groups ? step.m : step.groups[1] * block.rows,
                        columns = in_groups ? step.n : step.groups[0] * block.columns;
-    // The last element of the last item that the step reaches lies in C's window.
-    const Strides stride = strides(problem_, Role::c);
-    const std::int64_t last_item =
-        problem_.items ? (plan_.items_in_buffer && problem_.batch > 1 ? stride.item : 0) : (step.z0 + items - 1) * stride.item;
-    const std::int64_t last = (step.m - 1) * stride.row + (step.n - 1) * stride.column + last_item;
-    if (!plan_.reduces())
-      require((last + 1) * element_bytes(problem_.c.format.type) <= step.c.size_bytes, "an element of C outside its window");
     for (std::int64_t layer = step.z0; layer < step.z0 + items; ++layer) {
       const std::int64_t part = plan_.parts > 1 ? layer / step.piece_items : 0,
                          z = step.first_item + layer - part * step.piece_items;
@@ -329,6 +341,7 @@ std::string wrong_steps(const Plan& plan, const Limits& limits, const PlanOption
       // A cursor between two stages stands at the next one, or at one that the piece has not.
       walk.take(*next, before);
     }
+    require(!next_slice(plan, cursor, work), "a step behind the last one");
     walk.check_all();
     const PlanSize counted = size(plan);
     if (work == std::numeric_limits<double>::infinity())

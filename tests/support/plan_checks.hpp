@@ -17,7 +17,7 @@ std::string wrong_workspace(const WorkspaceLayout& layout);
 /// What is wrong with the plan and with its steps of about `work` each, where it was made for these limits and options; empty if
 /// nothing is:
 /// - No limit is passed: of groups, bindings, windows, the workspace and loops.
-/// - No window leaves its operand, or straddles bands.
+/// - No window leaves its operand, or straddles bands, or lacks an element that its step reads or writes.
 /// - A multiply step reads panels that were packed whole, for this piece; a reduction what was multiplied.
 /// - Every element of every item of C is written by one chain of steps, which together sum each step of k once.
 /// - A barrier stands between what is written and what reads it, and before what is read is overwritten.

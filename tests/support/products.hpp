@@ -1,6 +1,7 @@
 // Products on device matrices of a test's own, and parts of matrices on the host.
 #pragma once
 
+#include <cstring>
 #include <glgemm/glgemm.hpp>
 #include <glgemm/verify.hpp>
 #include <utility>
@@ -34,6 +35,12 @@ struct DeviceProduct {
 
   bool right() const { return c.download() == expected; }
 };
+
+template <class T>
+bool same_bits(const Matrix<T>& x, const Matrix<T>& y) {
+  return x.rows() == y.rows() && x.columns() == y.columns() &&
+         std::memcmp(x.data(), y.data(), static_cast<std::size_t>(x.size()) * sizeof(T)) == 0;
+}
 
 /// The section of the matrix that begins at (row, column).
 template <class T>

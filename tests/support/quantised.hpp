@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <glgemm/matrix.hpp>
 #include <glgemm/quantize.hpp>
 #include <vector>
 
@@ -22,5 +23,8 @@ QuantizedArrays random_quantised(const Quantization& quantization, std::int64_t 
 
 /// What it stands for, row after row.
 std::vector<float> decoded(const QuantizedMatrix& matrix);
+inline Matrix<float> numbers_of(const QuantizedMatrix& matrix) {
+  return {matrix.rows, matrix.columns, decoded(matrix)};
+}
 
 }  // namespace glgemm::test
