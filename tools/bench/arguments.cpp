@@ -257,12 +257,10 @@ void add_entrants(CLI::App& verb, Arguments& arguments) {
       "run; space: the fastest of all that the tuner could choose");
   add_precision(verb, arguments.precision)->type_name("fast|standard|extended|reproducible[,...]");
   add_vendor(verb, arguments.vendor);
-  auto* peer = add_option(verb, "--peer", arguments.peer, (peers_text("|") + "[,...]").c_str(),
-                          "Other libraries, measured in turn with the kernels");
-  add_option(verb, "--opencl-device", arguments.options.opencl_device, "DEVICE",
-             "The OpenCL device of clblast: its index or a part of its name (default: GLGEMM_OPENCL_DEVICE, else "
-             "the first)")
-      ->needs(peer);
+  add_option(
+      verb, "--peer", arguments.peer, (peers_text("|") + "[,...]").c_str(),
+      "Other libraries, measured in turn with the kernels; GLGEMM_OPENCL_DEVICE has the OpenCL device of clblast: its index "
+      "or a part of its name (default: the first)");
   verb.add_flag("--roofline", arguments.roofline,
                 "Measure also what the device can compute and read at most, and state each result as a share of it");
   verb.add_flag("--paper", arguments.options.paper, "Show the published figures beside these");
