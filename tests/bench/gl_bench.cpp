@@ -271,42 +271,6 @@ TEST_CASE("ratios are those of the medians: over tiled and naive, peers, and the
   CHECK(means == 2 + 3 * options.peers.size() + 3);  // but not of the reading rate, which one shape has
 }
 
-TEST_CASE("the planner's choice over the best of the tuner's space") {
-  BenchOptions options = small_options();
-  options.shapes = {{20, 12, 300}};
-  options.kernels = parse_kernels("auto,space");
-  // Just two kernels can be compiled: the plan's, and the plainest.
-  const Kernel planned =
-      test::engine().plan(Problem{.m = 20, .n = 12, .k = 300}, {.experimental = ExperimentalPlanOptions{.untuned = true}}).kernel;
-  EngineOptions engine_options = test::engine_options();
-  engine_options.tuning = "";
-  engine_options.experimental.edit().rewrite_source = [&](const ProgramKey& key, std::string source) {
-    const std::string_view family = name(key.kernel);
-    const bool wanted = key.kernel == planned || family == "naive" || family == "pack" || family == "reduce";
-    return wanted ? source : "nonsense";
-  };
-  Engine engine = test::own_engine(engine_options);
-  const Measured result = measured([&](std::ostream& out) { return run_bench(options, engine, out); });
-  CAPTURE(result.table);
-  CHECK(result.status == 0);
-  const json& all = result.all;
-  REQUIRE(all["ratios"].size() >= 1);
-  const json& ratio = all["ratios"].back();
-  CHECK(ratio["name"] == "auto over best of space, 20x12x300 f32");
-  CHECK(ratio["points"].get<int>() > 10);
-  REQUIRE(all["results"].size() >= 3);  // auto, and naive's points
-  CHECK(all["results"].size() <= 6);
-  double best = std::numeric_limits<double>::infinity();
-  for (const json& x : all["results"]) {
-    CHECK((x["kernel"] == "naive" || x["kernel"] == std::string(name(planned))));
-    CHECK(x["check"]["passed"] == true);
-    CHECK(x.contains("space") == (x["requested"] != "auto"));
-    if (x.contains("space")) best = std::min(best, x["kernel_ms"].get<double>());
-  }
-  CHECK(ratio["value"].get<double>() == doctest::Approx(best / time_of(all, {20, 12, 300}, "auto", "kernel_ms")));
-  CHECK(result.says("could not run, the last: "));
-}
-
 TEST_CASE("peers get the same products and the same check") {
   const std::vector<std::string> names = peers_here();
   std::set<std::string> measured_types;

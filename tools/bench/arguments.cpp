@@ -59,9 +59,7 @@ std::vector<RequestedKernel> in_precisions(const std::vector<RequestedKernel>& k
     for (const std::string& name : split_list(precisions)) {
       RequestedKernel& each = result.emplace_back(kernel);
       each.precision = parse_precision(name);
-      if (each.precision == Precision::standard) continue;
-      if (each.space) throw std::invalid_argument("--precision " + name + ": the tuner's space is of standard kernels");
-      each.text += " " + name;
+      if (each.precision != Precision::standard) each.text += " " + name;
     }
   return result;
 }
@@ -72,8 +70,7 @@ CheckMethod check_method(const std::string& word) {
 
 /// @throws std::invalid_argument  options that do not go together
 void require_agreement(const Arguments& arguments, const BenchOptions& bench) {
-  if (bench.batch > 1 || bench.kernels.size() > 1 || bench.kernels.front().space || !bench.peers.empty() || bench.roofline ||
-      bench.paper || bench.budget_ms)
+  if (bench.batch > 1 || bench.kernels.size() > 1 || !bench.peers.empty() || bench.roofline || bench.paper || bench.budget_ms)
     throw std::invalid_argument(
         "--scaling, memory limits, --enqueue and --first are for one kernel, or auto, and go without --batch, --peer, "
         "--roofline, --paper and --budget");
@@ -183,8 +180,7 @@ int bench_convolutions(Arguments& arguments) {
   for (NamedConvolution& each : bench.convolutions) set_formats(each.convolution, formats);
   bench.options.kernels =
       in_precisions(parse_kernels(arguments.kernel == "all" ? "auto" : arguments.kernel), arguments.precision);
-  if (bench.options.kernels.size() > 1 || bench.options.kernels.front().space)
-    throw std::invalid_argument("--convolution is for one kernel, or auto, in one precision");
+  if (bench.options.kernels.size() > 1) throw std::invalid_argument("--convolution is for one kernel, or auto, in one precision");
   bench.options.check = check_method(arguments.check);
   if (!arguments.peer.empty()) bench.options.peers = parse_peers(arguments.peer);
   arguments.json.open();
@@ -252,9 +248,8 @@ void add_products(CLI::App& verb, Arguments& arguments) {
 
 void add_entrants(CLI::App& verb, Arguments& arguments) {
   add_option_with_default(
-      verb, "--kernel", arguments.kernel, "auto|all|space|KERNEL[,...]",
-      "Kernels, with parameters if wanted, as in naive,tiled:tile=16; auto: the planner's choice; all: each kernel that can "
-      "run; space: the fastest of all that the tuner could choose");
+      verb, "--kernel", arguments.kernel, "auto|all|KERNEL[,...]",
+      "Kernels, with parameters if wanted, as in naive,tiled:tile=16; auto: the planner's choice; all: each kernel that can run");
   add_precision(verb, arguments.precision)->type_name("fast|standard|extended|reproducible[,...]");
   add_vendor(verb, arguments.vendor);
   add_option(

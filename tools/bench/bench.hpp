@@ -28,13 +28,11 @@ struct RequestedKernel {
   std::string text;  ///< "auto", or what `kernel` was read from
   std::optional<Kernel> kernel;
   bool if_possible = false;  ///< left out, with a note, where it cannot run a shape
-  bool space = false;        ///< stands for the fastest of the tuner's space, or is one of them
-  std::int64_t split_k = 0;  ///< PlanOptions::split_k
   Precision precision = Precision::standard;
 };
 
 /// Reads NAME[,NAME...], where a name may have parameters: "tiled:tile=16,naive:workgroup_x=8,workgroup_y=8", or be auto, the
-/// planner's choice, or all, every kernel that can run a shape, or space, the fastest points of the tuner's space for the shape.
+/// planner's choice, or all, every kernel that can run a shape.
 /// @throws std::invalid_argument  as parse_kernel
 std::vector<RequestedKernel> parse_kernels(std::string_view text);
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <numeric>
 #include <random>
 #include <stdexcept>
@@ -187,34 +186,6 @@ class TypedTrial final : public Trial {
     return results;
   }
 
-  Fastest fastest(Engine& engine, std::span<const RequestedKernel> kernels, std::size_t count,
-                  const std::function<void(const RequestedKernel& kernel)>& begins) override {
-    Fastest result;
-    std::vector<std::pair<double, const RequestedKernel*>> times;
-    double best = std::numeric_limits<double>::infinity();
-    const DeviceFactor a(engine, product_.stored_a, product_.a), b(engine, product_.stored_b, product_.b);
-    DeviceMatrix c(engine, product_.batch * product_.m(), product_.n(), type_of<C>());
-    for (const RequestedKernel& kernel : kernels) {
-      begins(kernel);
-      Entrant<C> x = kernel_entrant(engine, kernel, a, b, c);
-      try {
-        x.run(x.result, false);
-        x.run(x.result, true);
-        if (x.result.call_times.back() < 1.5 * best) x.run(x.result, true);
-      } catch (const GlError& error) {  // Unsupported is one
-        ++result.refused;
-        result.refusal = kernel.text + ": " + error.what();
-        continue;
-      }
-      const double time = *std::min_element(x.result.call_times.begin(), x.result.call_times.end());
-      best = std::min(best, time);
-      times.emplace_back(time, &kernel);
-    }
-    std::stable_sort(times.begin(), times.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
-    for (std::size_t i = 0; i < std::min(count, times.size()); ++i) result.kernels.push_back(*times[i].second);
-    return result;
-  }
-
   HostGemm host_product() override {
     c_ = adds() ? product_.c0 : Matrix<C>(product_.m(), product_.n());
     return {.op_a = product_.op_a,
@@ -360,7 +331,6 @@ class TypedTrial final : public Trial {
                             DeviceMatrix& c) const {
     Entrant<C> x;
     x.result.requested = requested.text;
-    x.result.space = requested.space;
     x.reset = [this, &c] { c.upload(poisoned_c()); };
     x.fetch = [&c] { return c.template download<C>(); };
     const Gemm product = product_.gemm(a.view(), b.view(), c.view());
@@ -467,7 +437,7 @@ std::unique_ptr<Trial> make_trial(const Shape& shape, const BenchOptions& option
 }
 
 PlanOptions plan_options(const RequestedKernel& requested) {
-  return {.kernel = requested.kernel, .split_k = requested.split_k, .precision = requested.precision};
+  return {.kernel = requested.kernel, .precision = requested.precision};
 }
 
 PeerProblem peer_problem(const Shape& shape, const BenchOptions& options) {

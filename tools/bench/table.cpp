@@ -83,9 +83,9 @@ void Table::row(const Shape& shape, bool first, const Baseline& baseline, const 
 }
 
 void Table::row(const Ratio& ratio) {
-  out_ << fmt::format("{:{}} {} over {}{}{}: {:.4g} ({:.4g} to {:.4g})\n", "", size_width_, ratio.of, ratio.over,
-                      ratio.mean_of > 0 ? fmt::format(", geometric mean of {}", ratio.mean_of) : "",
-                      ratio.points > 0 ? fmt::format(" ({} points)", ratio.points) : "", ratio.value, ratio.low, ratio.high)
+  out_ << fmt::format("{:{}} {} over {}{}: {:.4g} ({:.4g} to {:.4g})\n", "", size_width_, ratio.of, ratio.over,
+                      ratio.mean_of > 0 ? fmt::format(", geometric mean of {}", ratio.mean_of) : "", ratio.value, ratio.low,
+                      ratio.high)
        << std::flush;
 }
 
@@ -135,7 +135,6 @@ nlohmann::ordered_json result_json(const Shape& shape, const BenchOptions& optio
   json.update({{"alpha", scalar_json(options.alpha, options.type)},
                {"beta", scalar_json(options.beta, options.type)},
                {"requested", x.requested}});
-  if (x.space) json["space"] = true;
   if (x.kernel) {
     const Block block = block_of(*x.kernel);
     json.update({{"kernel", std::string(name(*x.kernel))},
@@ -202,7 +201,6 @@ BenchResult bench_result(bool passed, const nlohmann::ordered_json& json) {
 void add_ratio(nlohmann::ordered_json& json, const Ratio& x) {
   json["ratios"].push_back(
       {{"name", x.name}, {"value", x.value}, {"of", x.of}, {"over", x.over}, {"low", x.low}, {"high", x.high}});
-  if (x.points > 0) json["ratios"].back()["points"] = x.points;
   if (!x.product.is_null()) json["ratios"].back()["product"] = x.product;
   if (x.mean_of > 0) json["ratios"].back()["mean_of"] = x.mean_of;
 }

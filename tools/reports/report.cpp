@@ -122,7 +122,6 @@ class Reporter {
     for (const std::string& file : options_.shapes) option("--shapes", name_of(file));
     if (options_.peer != "auto") option("--peer", options_.peer);
     if (options_.no_tune) words.emplace_back("--no-tune");
-    if (options_.space) words.emplace_back("--space");
     if (options_.no_checks) words.emplace_back("--no-checks");
     return joined(words);
   }
@@ -374,7 +373,7 @@ class Reporter {
   void shapes() {
     if (shapes_of_device().empty()) return left_out("shapes", "no files were given");
     for (const std::string& file : shapes_of_device()) {
-      Words words{"--shapes", file, "--kernel", options_.space ? "auto,space" : "auto", "--cpu-seconds", "0.1"};
+      Words words{"--shapes", file, "--kernel", "auto", "--cpu-seconds", "0.1"};
       if (!peers_.empty()) words.insert(words.end(), {"--peer", joined(peers_, ",")});
       bench("shapes", "shapes of " + name_of(file), words);
     }
