@@ -14,7 +14,7 @@ svg() {
 }
 
 "$glgemm" inspect --size 700 --no-device --image plan.svg >/dev/null || fail "a picture: status $?"
-svg plan.svg 'C = A B, 700 x 700 x 700' '1.87 MiB' 'fill="#ffffff" width="100%"' 'fill="#009e73" fill-opacity="0.28" x='
+svg plan.svg 'C = A B, 700 x 700 x 700' '1.96 MB' 'fill="#ffffff" width="100%"' 'fill="#009e73" fill-opacity="0.28" x='
 "$glgemm" inspect --shape 512,4,500000 --no-device --image deep.svg >/dev/null || fail "a long k: status $?"
 svg deep.svg 'parts, summed apart' 'Not to scale'
 "$glgemm" inspect --size 8192 --memory-limit 256M --no-device --image stream.svg >/dev/null || fail "streamed: status $?"
