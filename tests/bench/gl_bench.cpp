@@ -42,7 +42,7 @@ BenchOptions batch_of(Type type) {
   BenchOptions options = small_options();
   options.shapes = {{20, 33, 17, Op::transpose, Op::conjugate_transpose}};
   options.kernels = parse_kernels("naive");
-  options.type = type;
+  options.formats = {{type}, {type}};
   options.batch = 3;
   options.alpha = is_complex(type) ? std::complex<double>(2, -1) : 2;
   options.repeats = 2;

@@ -130,6 +130,11 @@ CLI::Validator one_of(const std::vector<std::string>& words) {
       "");
 }
 
+void exclude_all_but(CLI::App& verb, CLI::Option* option, std::initializer_list<std::string_view> others) {
+  for (CLI::Option* const other : verb.get_options())
+    if (other != option && std::find(others.begin(), others.end(), other->get_name()) == others.end()) option->excludes(other);
+}
+
 CLI::Option* add_number(CLI::App& verb, const std::string& name, std::optional<std::int64_t>& number,
                         std::int64_t (*parse)(std::string_view text, std::string_view what), const char* metavariable,
                         const std::string& description) {

@@ -5,6 +5,7 @@
 // "[,...]" at the end makes the value a list, and "[/FORMAT]" lets it have a second one behind a slash.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -73,6 +74,9 @@ CLI::Validator in_range(T least, T most);
 
 /// Refuses a value that is not one of these words.
 CLI::Validator one_of(const std::vector<std::string>& words);
+
+/// The option goes with none of the others that the verb has by now, but for these.
+void exclude_all_but(CLI::App& verb, CLI::Option* option, std::initializer_list<std::string_view> others);
 
 /// A number as `parse`, which is parse_size or parse_bytes, reads it.
 CLI::Option* add_number(CLI::App& verb, const std::string& name, std::optional<std::int64_t>& number,

@@ -118,12 +118,10 @@ void choose_types(Arguments& arguments, const ModelShapes& group) {
   BenchOptions& options = arguments.options;
   for (const Shape& shape : group.shapes) problem_of(shape, group.formats);
   options.shapes = group.shapes;
-  options.type = one_type(group.formats);
-  options.stored.reset();
-  if (group.formats.a != group.formats.b) options.stored = group.formats;
-  options.alpha = parse_scalar(arguments.alpha, options.type, "--alpha");
-  options.beta = parse_scalar(arguments.beta, options.type, "--beta");
-  if (options.paper && (options.stored || options.type != Type::f32 || options.batch > 1))
+  options.formats = group.formats;
+  options.alpha = parse_scalar(arguments.alpha, options.type(), "--alpha");
+  options.beta = parse_scalar(arguments.beta, options.type(), "--beta");
+  if (options.paper && (options.formats != BenchOptions().formats || options.batch > 1))
     throw std::invalid_argument("--paper: the published figures are of single products in f32");
 }
 
@@ -333,13 +331,10 @@ void add_bench(CLI::App& app, int& status) {
   group("Kernels", add_entrants);
   group("What to measure instead", add_subjects);
   group("How", add_ways);
-  static constexpr std::array with_convolutions{"--help",       "--peer",        "--type",           "--kernel", "--precision",
-                                                "--repeats",    "--json",        "--device",         "--api",    "--check",
-                                                "--time-limit", "--convolution", "--convolutions-of"};
-  for (CLI::Option* const option : verb->get_options())
-    if (std::find(with_convolutions.begin(), with_convolutions.end(), option->get_name()) == with_convolutions.end())
-      for (CLI::Option* const its : {verb->get_option("--convolution"), verb->get_option("--convolutions-of")})
-        its->excludes(option);
+  for (const char* const option : {"--convolution", "--convolutions-of"})
+    exclude_all_but(*verb, verb->get_option(option),
+                    {"--help", "--peer", "--type", "--kernel", "--precision", "--repeats", "--json", "--device", "--api",
+                     "--check", "--time-limit", "--convolution", "--convolutions-of"});
   verb->footer(
       "Examples:\n"
       "  glgemm bench --size 1024 --kernel auto,tiled,naive\n"

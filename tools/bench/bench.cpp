@@ -45,8 +45,8 @@ std::vector<ShapeRun> make_jobs(const BenchOptions& options, const Limits& limit
   std::vector<ShapeRun> jobs;
   std::string left_out;
   for (const Shape& shape : options.shapes) {
-    const Problem problem = problem_of(shape, formats_of(options), options.batch);
-    require_memory(shape, options.type, options.batch);
+    const Problem problem = problem_of(shape, options.formats, options.batch);
+    require_memory(shape, options.type(), options.batch);
     ShapeRun job{shape, {}};
     for (const RequestedKernel& requested : options.kernels) {
       std::string reason = requested.if_possible ? why_not(problem, *requested.kernel, limits) : "";
@@ -85,10 +85,10 @@ std::vector<PeerClient> start_peers(const BenchOptions& options) {
 
 std::optional<Roofline> find_roofline(const BenchOptions& options, const DeviceInfo& device) {
   if (!options.roofline) return std::nullopt;
-  if (accumulator(options.type) != Type::f32 && options.type != Type::c64)
+  if (accumulator(options.type()) != Type::f32 && options.type() != Type::c64)
     throw std::invalid_argument(
         fmt::format("--roofline: the limit of arithmetic is measured in f32, which products of {} are not computed in",
-                    to_string(options.type)));
+                    to_string(options.type())));
   return measure_roofline(HeadlessContext::get_proc_address, device.software, *options.roofline);
 }
 
@@ -98,7 +98,7 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
   Table table(out, options);
   const std::vector<ShapeRun> jobs = make_jobs(options, engine.limits(), table);
   std::vector<PeerClient> peers = start_peers(options);
-  const auto work = [&](const Shape& shape) { return flops(shape, options.type, options.batch); };
+  const auto work = [&](const Shape& shape) { return flops(shape, options.type(), options.batch); };
   double total_work = 0;
   for (const auto& [shape, kernels] : jobs) total_work += work(shape) * static_cast<double>(1 + kernels.size() + peers.size());
 

@@ -52,9 +52,8 @@ std::vector<ModelShapes> shapes_of_model(const std::string& path, std::span<cons
 struct BenchOptions {
   std::vector<Shape> shapes;
   std::vector<RequestedKernel> kernels;
-  Type type = Type::f32;            ///< of A and B; of their sums where these have types of their own
-  std::optional<Formats> stored{};  ///< these, or blocks
-  std::int64_t batch = 1;           ///< products of each shape, in one call
+  Formats formats{{Type::f32}, {Type::f32}};
+  std::int64_t batch = 1;  ///< products of each shape, in one call
   std::complex<double> alpha = 1;
   std::complex<double> beta = 0;
   double cpu_seconds = 20;         ///< a serial loop that would take longer is measured on a band of rows
@@ -65,11 +64,10 @@ struct BenchOptions {
   CheckMethod check = CheckMethod::automatic;
   bool paper = false;               ///< the paper's figures are printed beside ours
   std::optional<double> budget_ms;  ///< each kernel runs each shape once more as a Job, with this budget for each call
-};
 
-inline Formats formats_of(const BenchOptions& options) {
-  return options.stored.value_or(Formats{{options.type}, {options.type}});
-}
+  /// Of A and B; of their sums where these have types of their own.
+  Type type() const { return one_type(formats); }
+};
 
 struct BenchResult {
   int status = 1;    ///< of the program: 0, or 1 if a check failed

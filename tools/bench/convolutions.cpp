@@ -177,10 +177,7 @@ void run_within(Engine& engine, const Convolution& convolution, const PlanOption
 BenchOptions plain_options(const Convolution& convolution, const BenchOptions& options) {
   BenchOptions plain = options;
   plain.batch = convolution.groups;
-  const Formats formats = formats_of(convolution);
-  plain.type = one_type(formats);
-  plain.stored.reset();
-  if (formats.a != formats.b) plain.stored = formats;
+  plain.formats = formats_of(convolution);
   return plain;
 }
 
@@ -224,7 +221,7 @@ ConvolutionRow measure(Engine& engine, const NamedConvolution& named, const Benc
     throw LeftOut(fmt::format("it needs {}, and this machine has {} of memory", gigabytes(bytes), gigabytes(machine_memory())));
 
   const BenchOptions plain = plain_options(convolution, options);
-  const std::unique_ptr<ConvolutionTrial> trial = with_type(plain.type, [&]<class T>(T) -> std::unique_ptr<ConvolutionTrial> {
+  const std::unique_ptr<ConvolutionTrial> trial = with_type(plain.type(), [&]<class T>(T) -> std::unique_ptr<ConvolutionTrial> {
     return std::make_unique<TypedConvolutionTrial<T>>(engine, convolution);
   });
   run_within(engine, trial->convolution(), plan_with, seconds);
@@ -239,7 +236,6 @@ ConvolutionRow measure(Engine& engine, const NamedConvolution& named, const Benc
   std::unique_ptr<Trial> product;
   std::function<void(Report*)> multiply;
   try {
-    require_memory(shape, plain.type, plain.batch);
     product = make_trial(shape, plain);
     multiply = product->on_device(engine, plan_with);
     multiply(nullptr);

@@ -100,7 +100,7 @@ HostProduct<T> random_product(const Shape& shape, const BenchOptions& options) {
   HostProduct<T> p = random_product<T>(shape, options.batch, 1);
   p.alpha = scalar_as<Accumulator>(options.alpha);
   p.beta = scalar_as<Accumulator>(options.beta);
-  store_as(formats_of(options), p);
+  store_as(options.formats, p);
   if (p.beta != Accumulator(0)) p.c0 = random_matrix<Accumulator>(options.batch * shape.m, shape.n, 3);
   return p;
 }
@@ -432,7 +432,8 @@ bool clocks_agree(double gpu_ms, double host_ms) {
 }
 
 std::unique_ptr<Trial> make_trial(const Shape& shape, const BenchOptions& options) {
-  return with_type(options.type,
+  require_memory(shape, options.type(), options.batch);
+  return with_type(options.type(),
                    [&]<class T>(T) -> std::unique_ptr<Trial> { return std::make_unique<TypedTrial<T>>(shape, options); });
 }
 
@@ -441,7 +442,7 @@ PlanOptions plan_options(const RequestedKernel& requested) {
 }
 
 PeerProblem peer_problem(const Shape& shape, const BenchOptions& options) {
-  return {options.type, shape.op_a, shape.op_b, shape.m, shape.n, shape.k, options.batch, options.alpha, options.beta};
+  return {options.type(), shape.op_a, shape.op_b, shape.m, shape.n, shape.k, options.batch, options.alpha, options.beta};
 }
 
 std::string tile_text(const Kernel& kernel) {

@@ -89,6 +89,7 @@ class Trial {
   virtual double transfer_seconds(Engine& engine, const StreamReport& streamed) const = 0;
 };
 
+/// @throws std::invalid_argument  its matrices do not fit into memory
 std::unique_ptr<Trial> make_trial(const Shape& shape, const BenchOptions& options);
 
 /// What the planner gets for a requested kernel.

@@ -13,7 +13,7 @@ std::string product_text(const Shape& shape, const BenchOptions& options) {
   std::string text = fmt::format("{}x{}x{}", shape.m, shape.n, shape.k);
   if (shape.op_a != Op::none || shape.op_b != Op::none)
     text += fmt::format("-{}{}", to_string(shape.op_a), to_string(shape.op_b));
-  text += fmt::format(" {}", to_string(formats_of(options)));
+  text += fmt::format(" {}", to_string(options.formats));
   return options.batch > 1 ? fmt::format("{}, batch of {}", text, options.batch) : text;
 }
 
@@ -53,12 +53,12 @@ std::vector<Ratio> ratios(const Shape& shape, const BenchOptions& options, const
   if (!roofline) return list;
 
   const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n);
-  const Formats formats = formats_of(options);
+  const Formats formats = options.formats;
   const double a_bytes = stored_bytes(formats.a, shape.m, shape.k), b_bytes = stored_bytes(formats.b, shape.n, shape.k);
-  const auto c_element = static_cast<double>(element_bytes(accumulator(options.type)));
+  const auto c_element = static_cast<double>(element_bytes(accumulator(options.type())));
   const int c_moves = options.beta == 0.0 ? 1 : 2;  // it is read too
   const double bytes = static_cast<double>(options.batch) * (a_bytes + b_bytes + c_moves * c_element * m * n);
-  const double work = flops(shape, options.type, options.batch);
+  const double work = flops(shape, options.type(), options.batch);
   for (const Measurement& of : results) {
     if (!of.kernel) continue;
     const double reachable_gflops = std::min(roofline->gflops, work / bytes * roofline->read_gb_per_s());

@@ -323,16 +323,10 @@ void add_inspect(CLI::App& app, int& status) {
                  "The convolution that is shown: images x size x channels, then output channels x the filters' size, then "
                  "parameters, as in 1x56x56x64,64x3x3,padding=1; with --compiled as often as wanted")
           ->allow_extra_args(false);
-  static constexpr std::array with_convolution{"--help",      "--convolution", "--type",   "--kernel",  "--precision",
-                                               "--split-k",   "--runs",        "--device", "--api",     "--as",
-                                               "--no-device", "--json",        "MODEL",    "--compiled"};
-  for (CLI::Option* const option : verb->get_options())
-    if (std::find(with_convolution.begin(), with_convolution.end(), option->get_name()) == with_convolution.end())
-      convolution->excludes(option);
-  const std::array<std::string, 5> with_model{"--help", "--as", "--device", "--no-device", "--api"};
-  for (CLI::Option* const option : verb->get_options())
-    if (option != model && std::find(with_model.begin(), with_model.end(), option->get_name()) == with_model.end())
-      model->excludes(option);
+  exclude_all_but(*verb, convolution,
+                  {"--help", "--type", "--kernel", "--precision", "--split-k", "--runs", "--device", "--api", "--as",
+                   "--no-device", "MODEL", "--compiled"});
+  exclude_all_but(*verb, model, {"--help", "--as", "--device", "--no-device", "--api"});
   add_number(*verb, "--columns", arguments->columns, parse_size, "N",
              "Show also what would run for the products of a model's matrices with one of so many columns (--as or --device "
              "alone: 1)")

@@ -68,8 +68,7 @@ void add_multiply(CLI::App& app, int& status) {
   add_option_with_default(*verb, "--check", arguments->check, "none|probe|full",
                           "Check the product before it is written: none; probe, a sample of it; full, all of it on the CPU too")
       ->check(one_of({"none", "probe", "full"}));
-  add_option_with_default(*verb, "--kernel", arguments->kernel, "NAME",
-                          "The kernel, with its parameters if wanted, as in tiled:tile=16; auto: the best that can");
+  add_kernel(*verb, arguments->kernel);
   add_precision(*verb, arguments->precision);
   add_vendor(*verb, arguments->vendor);
   CLI::Option* const device = add_device(*verb, arguments->device);
