@@ -194,11 +194,6 @@ CLI::Option* add_digits(CLI::App& verb, int& digits, const std::string& descript
   return add_option(verb, "--digits", digits, "N", description)->check(in_range(1, 17));
 }
 
-void require_svg(const std::string& path, const std::string& option) {
-  if (!path.ends_with(".svg"))
-    throw std::invalid_argument(option + ": '" + path + "' does not end in .svg, the only format that is written");
-}
-
 CLI::Option* add_device(CLI::App& verb, std::string& device) {
   return add_option(verb, "--device", device, "DEVICE", "The device: its index or a part of its name (see 'glgemm devices')");
 }

@@ -99,8 +99,6 @@ CLI::Option* add_digits(CLI::App& verb, int& digits,
                             "How many significant digits the floats of a .csv or .mtx output have (default: as few as give "
                             "each number again when they are read)");
 CLI::Option* add_device(CLI::App& verb, std::string& device);
-/// Pictures are SVG.  @throws std::invalid_argument  `path` does not end so
-void require_svg(const std::string& path, const std::string& option);
 /// Sets the variable GLGEMM_API, for the contexts of this process and of those that it starts.
 CLI::Option* add_api(CLI::App& verb);
 

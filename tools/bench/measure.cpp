@@ -270,8 +270,9 @@ class TypedTrial final : public Trial {
     x.result.check = first_check(x, who);
     x.hash = hash_of(c_);
     if (x.run_in_total) {
-      x.result.kernel = x.result.report.plan->kernel;
-      x.result.ran = std::string(name(*x.result.kernel)) + " " + tile_text(*x.result.kernel);
+      const Kernel& kernel = x.result.kernel.emplace(x.result.report.plan->kernel);
+      const Block tile = block_of(kernel);
+      x.result.ran = fmt::format("{} {}x{}", name(kernel), tile.rows, tile.columns);
       if (const Precision precision = x.result.report.plan->precision; precision != Precision::standard)
         x.result.ran += " " + std::string(to_string(precision));
     }
@@ -443,11 +444,6 @@ PlanOptions plan_options(const RequestedKernel& requested) {
 
 PeerProblem peer_problem(const Shape& shape, const BenchOptions& options) {
   return {options.type(), shape.op_a, shape.op_b, shape.m, shape.n, shape.k, options.batch, options.alpha, options.beta};
-}
-
-std::string tile_text(const Kernel& kernel) {
-  const Block block = block_of(kernel);
-  return fmt::format("{}x{}", block.rows, block.columns);
 }
 
 }  // namespace glgemm::tools

@@ -96,7 +96,5 @@ std::unique_ptr<Trial> make_trial(const Shape& shape, const BenchOptions& option
 PlanOptions plan_options(const RequestedKernel& requested);
 /// What a peer gets.
 PeerProblem peer_problem(const Shape& shape, const BenchOptions& options);
-/// "32x32": the block of C that one workgroup computes.
-std::string tile_text(const Kernel& kernel);
 
 }  // namespace glgemm::tools

@@ -250,7 +250,8 @@ int inspect(Arguments& arguments) {
   if (arguments.compiled) return show_compiled(arguments, problems, options);
   if (problems.size() > 1)
     throw std::invalid_argument(fmt::format("--shape is given {} times; only --compiled takes several", problems.size()));
-  if (!arguments.image.empty()) require_svg(arguments.image, "--image");
+  if (!arguments.image.empty() && !arguments.image.ends_with(".svg"))
+    throw std::invalid_argument("--image: '" + arguments.image + "' does not end in .svg, the only format that is written");
   const Device device = find_device(arguments);
   options.experimental.edit().tuning = device.tuning;
   const Planned planned = plan_of(arguments, problems.front(), device, options);

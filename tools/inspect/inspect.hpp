@@ -41,8 +41,6 @@ struct Shown {
   std::int64_t steps = 8;          ///< so many dispatches
 };
 
-/// "pack A", "pack B", "multiply" or "add up".
-std::string_view stage_name(Stage stage);
 /// "f16", "q4_0/f32": the types of A and B.
 std::string types_text(const Problem& problem);
 /// The names of a plan's stages, in order.

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "arguments/options.hpp"
 #include "system/files.hpp"
@@ -40,9 +40,7 @@ std::vector<std::string> peer_names() {
 }
 
 std::string peers_text(const std::string& between) {
-  std::string text;
-  for (const Known& known : known_peers) text += (text.empty() ? "" : between) + std::string(known.name);
-  return text;
+  return fmt::format("{}", fmt::join(peer_names(), between));
 }
 
 std::vector<std::string> parse_peers(std::string_view text) {
