@@ -120,19 +120,11 @@ ProductCheck check_files(const FileProduct& product, const NpyFile& c, bool full
   return found;
 }
 
-Json to_json(const ProductCheck& result, const Arguments& arguments, const FileProduct& product) {
-  return {{"right", result.passed},
-          {"C", arguments.product},
-          {"A", arguments.a},
-          {"B", arguments.b},
-          {"m", product.m},
-          {"n", product.n},
-          {"k", product.k},
-          {"batch", product.batch},
-          {"type", product.types_text()},
-          {"type of C", to_string(product.c_type)},
-          {"elements", product.batch * product.m * product.n},
-          {"check", check_json(result)}};
+/// @throws std::invalid_argument  no product in this type is extended
+void require_known(Precision precision, Type type) {
+  if (precision == Precision::extended && accumulator(type) != Type::f32)
+    throw std::invalid_argument(
+        fmt::format("--precision extended is for floats of 32 bits and fewer, and this is {}", to_string(type)));
 }
 
 /// Whether all of it is computed again.
@@ -140,10 +132,19 @@ bool checks_all(const Arguments& arguments, double work) {
   return arguments.check == "full" || (arguments.check == "auto" && work <= max_full);
 }
 
-void print_verdict(std::ostream& out, const ProductCheck& result) {
-  out << (result.passed ? "right: " : "wrong: ") << result.summary << '\n'
-      << "the worst error is " << result.worst_ratio << " of the bound that holds for every order of summation, and "
-      << result.worst_ratio_sqrt << " of that for rounding errors that behave like random ones\n";
+/// Prints what was checked (`text`) and what was found, and writes that as JSON, in which `facts` are beside the sizes.
+/// @return the program's status
+int tell(Arguments& arguments, const ProductCheck& result, const std::string& text, const Shape& shape, const Json& facts) {
+  arguments.json.text() << text << '\n'
+                        << (result.passed ? "right: " : "wrong: ") << result.summary << "\nthe worst error is "
+                        << result.worst_ratio << " of the bound that holds for every order of summation, and "
+                        << result.worst_ratio_sqrt << " of that for rounding errors that behave like random ones\n";
+  Json json{{"right", result.passed}, {"C", arguments.product}, {"A", arguments.a}, {"B", arguments.b},
+            {"m", shape.m},           {"n", shape.n},           {"k", shape.k}};
+  json.update(facts);
+  json["check"] = check_json(result);
+  arguments.json.write(json_text(json));
+  return result.passed ? 0 : 1;
 }
 
 /// Compares all of the output, or some of its pixels.
@@ -166,34 +167,23 @@ int verify_convolution(Arguments& arguments) {
   FileConvolution files(arguments.a, arguments.b, arguments.product, arguments.convolution, arguments.type);
   if (precision == Precision::reproducible)
     throw std::invalid_argument("--precision reproducible: the bits of convolutions are not compared");
-  if (precision == Precision::extended && accumulator(files.type) != Type::f32)
-    throw std::invalid_argument(
-        fmt::format("--precision extended is for floats of 32 bits and fewer, and this is {}", to_string(files.type)));
+  require_known(precision, files.type);
   arguments.json.open();
   ProductCheck result;
   static_cast<Check&>(result) = with_types(files.type, files.convolution.output.type, [&]<class T, class C>(T, C) {
     return check_convolution_of<T, C>(files, checks_all(arguments, flops_of(files.convolution) / 2), precision);
   });
   for (const std::string& note : files.notes) std::cerr << "glgemm verify: note: " << visible(note) << '\n';
-  const std::string text = to_string(files.convolution);
-  arguments.json.text() << fmt::format("{} = {} * {}: {} in {}\n", visible(arguments.product), visible(arguments.a),
-                                       visible(arguments.b), text, files.types_text());
-  print_verdict(arguments.json.text(), result);
-  const Shape shape = product_of(files.convolution);
-  arguments.json.write(json_text(Json{{"right", result.passed},
-                                      {"C", arguments.product},
-                                      {"A", arguments.a},
-                                      {"B", arguments.b},
-                                      {"convolution", text},
-                                      {"m", shape.m},
-                                      {"n", shape.n},
-                                      {"k", shape.k},
-                                      {"groups", files.convolution.groups},
-                                      {"type", files.types_text()},
-                                      {"type of C", to_string(files.convolution.output.type)},
-                                      {"elements", output_elements(files.convolution)},
-                                      {"check", check_json(result)}}));
-  return result.passed ? 0 : 1;
+  const std::string text = to_string(files.convolution), types = to_string(formats_of(files.convolution));
+  return tell(
+      arguments, result,
+      fmt::format("{} = {} * {}: {} in {}", visible(arguments.product), visible(arguments.a), visible(arguments.b), text, types),
+      product_of(files.convolution),
+      {{"convolution", text},
+       {"groups", files.convolution.groups},
+       {"type", types},
+       {"type of C", to_string(files.convolution.output.type)},
+       {"elements", output_elements(files.convolution)}});
 }
 
 int verify(Arguments& arguments) {
@@ -214,9 +204,7 @@ int verify(Arguments& arguments) {
 
   const double work = static_cast<double>(product.batch) * static_cast<double>(product.m) * static_cast<double>(product.n) *
                       static_cast<double>(product.k);
-  if (precision == Precision::extended && accumulator(product.type()) != Type::f32)
-    throw std::invalid_argument(
-        fmt::format("--precision extended is for floats of 32 bits and fewer, and this is {}", to_string(product.type())));
+  require_known(precision, product.type());
   if (precision == Precision::reproducible && arguments.check == "probe")
     throw std::invalid_argument(
         "--precision reproducible compares the bits of all elements, and --check probe computes a sample");
@@ -228,16 +216,19 @@ int verify(Arguments& arguments) {
   const ProductCheck result = with_types(
       product, [&]<class T, class C>(T, C) { return check_files<T, C>(product, c, full, precision, arguments.digits); });
 
-  arguments.json.text() << product_text(arguments, arguments.product, product) << '\n';
-  print_verdict(arguments.json.text(), result);
+  const int status =
+      tell(arguments, result, product_text(arguments, arguments.product, product), {product.m, product.n, product.k},
+           {{"batch", product.batch},
+            {"type", product.types_text()},
+            {"type of C", to_string(product.c_type)},
+            {"elements", product.batch * product.m * product.n}});
   if (const Format format = parse_matrix_path(arguments.product).format;
       !result.passed && arguments.digits == 0 && !is_integer(product.type()) && (format == Format::csv || format == Format::mtx))
     std::cerr << fmt::format(
         "glgemm verify: note: {} is text: elements that were printed with few digits are no more within the "
         "bound; float32 needs 9 of them, float64 17, and --digits says that there are fewer\n",
         quote(arguments.product));
-  arguments.json.write(json_text(to_json(result, arguments, product)));
-  return result.passed ? 0 : 1;
+  return status;
 }
 
 }  // namespace
@@ -247,8 +238,8 @@ void add_verify(CLI::App& app, int& status) {
   CLI::App* verb = add_verb(app, "verify", "Say whether C is the product of A and B, all three from files");
   verb->footer(
       "Files are as for multiply. The exit status is 0 if C is right: each element is within the bound of the rounding errors "
-      "that\n"
-      "any order of summation makes in its type, or equal where nothing is rounded. It is 1 if C is wrong, 2 for bad input. No\n"
+      "that any order of summation makes in its type, or equal where nothing is rounded. It is 1 if C is wrong, 2 for bad input. "
+      "No "
       "device is needed.");
   add_product_options(*verb, *arguments);
   add_option(*verb, "C", arguments->product, "FILE", "The matrix that should be their product")->required();

@@ -42,7 +42,7 @@ BenchOptions batch_of(Type type) {
   BenchOptions options = small_options();
   options.shapes = {{20, 33, 17, Op::transpose, Op::conjugate_transpose}};
   options.kernels = parse_kernels("naive");
-  options.type = type;
+  options.formats = {{type}, {type}};
   options.batch = 3;
   options.alpha = is_complex(type) ? std::complex<double>(2, -1) : 2;
   options.repeats = 2;
@@ -180,7 +180,7 @@ std::vector<std::string> peers_here() {
   std::vector<std::string> names;
   for (const std::string& name : peer_names()) {
     try {
-      const PeerClient peer(parse_peers(name)[0], "");
+      const PeerClient peer(parse_peers(name)[0]);
       names.push_back(name);
     } catch (const std::exception& error) {
       MESSAGE("SKIPPED: nothing of " << name << " is tested: " << std::string(error.what()));
@@ -271,42 +271,6 @@ TEST_CASE("ratios are those of the medians: over tiled and naive, peers, and the
   CHECK(means == 2 + 3 * options.peers.size() + 3);  // but not of the reading rate, which one shape has
 }
 
-TEST_CASE("the planner's choice over the best of the tuner's space") {
-  BenchOptions options = small_options();
-  options.shapes = {{20, 12, 300}};
-  options.kernels = parse_kernels("auto,space");
-  // Just two kernels can be compiled: the plan's, and the plainest.
-  const Kernel planned =
-      test::engine().plan(Problem{.m = 20, .n = 12, .k = 300}, {.experimental = ExperimentalPlanOptions{.untuned = true}}).kernel;
-  EngineOptions engine_options = test::engine_options();
-  engine_options.tuning = "";
-  engine_options.experimental.edit().rewrite_source = [&](const ProgramKey& key, std::string source) {
-    const std::string_view family = name(key.kernel);
-    const bool wanted = key.kernel == planned || family == "naive" || family == "pack" || family == "reduce";
-    return wanted ? source : "nonsense";
-  };
-  Engine engine = test::own_engine(engine_options);
-  const Measured result = measured([&](std::ostream& out) { return run_bench(options, engine, out); });
-  CAPTURE(result.table);
-  CHECK(result.status == 0);
-  const json& all = result.all;
-  REQUIRE(all["ratios"].size() >= 1);
-  const json& ratio = all["ratios"].back();
-  CHECK(ratio["name"] == "auto over best of space, 20x12x300 f32");
-  CHECK(ratio["points"].get<int>() > 10);
-  REQUIRE(all["results"].size() >= 3);  // auto, and naive's points
-  CHECK(all["results"].size() <= 6);
-  double best = std::numeric_limits<double>::infinity();
-  for (const json& x : all["results"]) {
-    CHECK((x["kernel"] == "naive" || x["kernel"] == std::string(name(planned))));
-    CHECK(x["check"]["passed"] == true);
-    CHECK(x.contains("space") == (x["requested"] != "auto"));
-    if (x.contains("space")) best = std::min(best, x["kernel_ms"].get<double>());
-  }
-  CHECK(ratio["value"].get<double>() == doctest::Approx(best / time_of(all, {20, 12, 300}, "auto", "kernel_ms")));
-  CHECK(result.says("could not run, the last: "));
-}
-
 TEST_CASE("peers get the same products and the same check") {
   const std::vector<std::string> names = peers_here();
   std::set<std::string> measured_types;
@@ -321,7 +285,7 @@ TEST_CASE("peers get the same products and the same check") {
       options.beta = beta;
       options.peers.clear();
       for (const std::string& name : names)
-        if (PeerClient(name, "").why_not(peer_problem(options.shapes[0], options)).empty()) options.peers.push_back(name);
+        if (PeerClient(name).why_not(peer_problem(options.shapes[0], options)).empty()) options.peers.push_back(name);
       if (options.peers.empty()) continue;
       const Measured result = run_changed(options);
       CHECK(result.status == 0);
@@ -383,13 +347,13 @@ TEST_CASE("peers that are none, not here, or unable are refused") {
     CHECK(said.find(part) != std::string::npos);
   };
   refuses("--peer nosuchpeer", "--peer: 'nosuchpeer' is not a peer");
-  refuses("--opencl-device 0", "--peer");
   const std::map<std::string, std::pair<const char*, const char*>> unable{
       {"openblas", {" --type i8", "OpenBLAS has no products of i8"}},
       {"onednn", {" --type f64", "oneDNN has no products of f64"}},
-      {"clblast", {" --opencl-device nosuchdevice", "no OpenCL device"}},
+      {"clblast", {"", "no OpenCL device is 'nosuchdevice'"}},
   };
   const std::vector<std::string> here = peers_here();  // a program that is built may lack its library where tests run
+  const Variable device("GLGEMM_OPENCL_DEVICE", "nosuchdevice");
   for (const std::string& name : peer_names()) {
     bool built = true;
     try {
@@ -677,13 +641,7 @@ TEST_CASE("devices says what becomes of a product and a sum, precise or not") {
 }
 
 TEST_CASE("devices says what shaders can do") {
-  json all = json_of_tool("devices --json");
-  // Where other processes use the GPU in turn, a dispatch takes longer on the host's clock than on the GPU's.
-  const auto is_disturbed = [](const json& device) {
-    return device["usable"].get<bool>() && !device["software"].get<bool>() && device["probes"]["timestamps_say"] <= 0.5;
-  };
-  for (int i = 0; i < 5 && std::any_of(all["devices"].begin(), all["devices"].end(), is_disturbed); ++i)
-    all = json_of_tool("devices --json");
+  const json all = json_of_tool("devices --json");
   for (const json& device : all["devices"]) {
     if (!device["usable"].get<bool>()) continue;
     const json& probes = device["probes"];
@@ -694,22 +652,13 @@ TEST_CASE("devices says what shaders can do") {
     CHECK(probes["arithmetic"]["f64"].is_null() != device["limits"]["f64"].get<bool>());
     CHECK(probes["image_buffer_vectors"] >= 65536);
     CHECK(probes["rounding"].size() == (probes["arithmetic"]["f64"].is_null() ? 1 : 2));
-    // Where it computes behind a window, Mesa takes the time of queries when the window's picture is drawn.
-    if (device["platform"] == "wgl" && device["software"].get<bool>())
-      MESSAGE("LEFT OUT: whether timestamps are those of a dispatch");
-    else
-      CHECK(probes["timestamps_say"] > 0.5);
-    CHECK(probes["timestamps_say"] < 1.2);
     // GPUs' compilers may contract a product and a sum in one shader and not in another; drivers that compute on the CPU do not.
     if (device["software"].get<bool>()) {
       HeadlessContext context({.device = std::to_string(device["index"].get<int>())});
       Engine engine = test::engine_here();
       check_rounding<float>(engine, probes["rounding"]["f32"]);
       if (engine.limits().f64) check_rounding<double>(engine, probes["rounding"]["f64"]);
-      CHECK((probes["binary"]["bytes"] > 1000) == (probes["program_binary_formats"] > 0));
-      CHECK(probes["binary"]["text_bytes"] == 0);
     }
-    if (device["renderer"].get<std::string>().starts_with("llvmpipe")) CHECK(probes["time_elapsed_says"] < 0.5);
     CHECK(probes.contains("subgroups"));
   }
   test::context();

@@ -94,7 +94,7 @@ TEST_CASE("npy: what is written is read back, aligned, whatever the size") {
     Matrix<float> matrix(rows, columns);
     for (std::size_t i = 0; i < matrix.elements().size(); ++i) matrix.elements()[i] = static_cast<float>(i) * 0.5F;
     CHECK(reader.read(reader.write("C.npy", matrix)) == matrix);
-    CHECK(read_header(InputFile(reader.folder.file("C.npy"))).data_offset % 64 == 0);
+    CHECK(NpyFile(InputFile(reader.folder.file("C.npy"))).header().data_offset % 64 == 0);
   }
 }
 
@@ -269,7 +269,7 @@ TEST_CASE("npy: real to complex, but not back") {
 TEST_CASE("npy: three dimensions, where allowed, are matrices below each other") {
   Reader reader;
   constexpr Dimensions batch{.batch = true};
-  const auto items = [](const std::string& contents) { return read_header(InputFile("A.npy", contents), batch).items; };
+  const auto items = [](const std::string& contents) { return NpyFile(InputFile("A.npy", contents), batch).header().items; };
   const std::string c_order = npy("<f4", "(3, 1, 2)", bytes_of(six)),
                     fortran = npy("<f4", "(2, 2, 2)", bytes_of(std::vector<float>{1, 5, 3, 7, 2, 6, 4, 8}), "True");
   CHECK(items(c_order) == 3);

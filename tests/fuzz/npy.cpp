@@ -8,11 +8,10 @@ using namespace glgemm::tools;
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    const InputFile input("fuzz.npy", std::string(fuzz::text(data, size)));
-    const NpyHeader header = read_header(input, {.vector = true, .batch = true});
-    const std::int64_t items = header.items.value_or(1), bytes = items * header.rows * header.columns * header.type.bytes;
-    fuzz::require(header.data_offset + bytes == input.size(), "a header that does not match the file's length");
     NpyFile file(InputFile("fuzz.npy", std::string(fuzz::text(data, size))), {.vector = true, .batch = true});
+    const NpyHeader& header = file.header();
+    const std::int64_t items = header.items.value_or(1), bytes = items * header.rows * header.columns * header.type.bytes;
+    fuzz::require(header.data_offset + bytes == file.file().size(), "a header that does not match the file's length");
     // As it lies, and then converted to one of the types.
     std::string stored(static_cast<std::size_t>(bytes), '\0');
     file.read_stored({0, 0, items * header.rows, header.columns}, stored.data(), Layout::row_major);
@@ -21,7 +20,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (header.items) shape.insert(shape.begin(), items);
     NpyType native = header.type;
     native.big_endian = false;
-    const NpyHeader again = read_header(InputFile("again.npy", npy_header(native, shape) + stored), {true, true});
+    const NpyFile written(InputFile("again.npy", npy_header(native, shape) + stored), {true, true});
+    const NpyHeader& again = written.header();
     fuzz::require(again.type == native && again.rows == header.rows && again.columns == header.columns &&
                       again.items == header.items && again.vector == header.vector && !again.fortran_order,
                   "a header that is written and read again differs");

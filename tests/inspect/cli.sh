@@ -14,7 +14,7 @@ svg() {
 }
 
 "$glgemm" inspect --size 700 --no-device --image plan.svg >/dev/null || fail "a picture: status $?"
-svg plan.svg 'C = A B, 700 x 700 x 700' '1.87 MiB' 'prefers-color-scheme: dark'
+svg plan.svg 'C = A B, 700 x 700 x 700' '1.96 MB' 'fill="#ffffff" width="100%"' 'fill="#009e73" fill-opacity="0.28" x='
 "$glgemm" inspect --shape 512,4,500000 --no-device --image deep.svg >/dev/null || fail "a long k: status $?"
 svg deep.svg 'parts, summed apart' 'Not to scale'
 "$glgemm" inspect --size 8192 --memory-limit 256M --no-device --image stream.svg >/dev/null || fail "streamed: status $?"
@@ -42,6 +42,5 @@ tool=("$glgemm" inspect)
 bad 'an ending' "'bad.png' does not end in .svg" --size 8 --no-device --image bad.png
 bad 'no folder' 'bad/plan.svg' --size 8 --no-device --image bad/plan.svg
 bad 'a size and a shape' '--shape' --size 8 --shape 8,8,8 --no-device
-bad 'rates for nothing' '--roofline is for the products of a model' --size 8 --no-device --roofline plan.svg
 
 finish

@@ -32,11 +32,11 @@ grep -qF '1 valid entry' stdout || fail "--check-table says: $(cat stdout)"
 "$glgemm" $small --output table.json --resume >stdout 2>stderr || fail "--resume: status $?: $(cat stderr)"
 grep -qF "1 problem is in 'table.json' already" stdout || fail "--resume says: $(cat stdout)"
 grep -q 'GFLOP' stdout && fail "--resume has measured: $(cat stdout)"
-"$glgemm" tune --shape 9,5,7 --type i8 --op-a t --kernel naive --output table.json --date 2026-01-31 >stdout 2>stderr ||
+"$glgemm" tune --shape 9,5,7 --type i8 --op-a t --kernel naive --output table.json >stdout 2>stderr ||
   fail "a second shape: status $?: $(cat stderr)"
 "$glgemm" tune --check-table table.json >stdout
 grep -qF '2 valid entries' stdout || fail "after a second shape: $(cat stdout)"
-grep -qF '"type":"i8","c_type":"i32","op":"TN"' table.json && grep -qF '"date":"2026-01-31"' table.json ||
+grep -qF '"type":"i8","c_type":"i32","op":"TN"' table.json && grep -qE '"date":"20[0-9]{2}-[01][0-9]-[0-3][0-9]"' table.json ||
   fail "the second shape: $(cat table.json)"
 
 # A pair of types, and a format: the planner takes the table's entry.
@@ -129,7 +129,6 @@ bad 'types without sums' 'A is f32 and B is i32: their products have no common t
 bad 'codes across k' 'B is q4_0, and its codes do not lie along k' --class gemv --type f32/q4_0 --output t
 bad 'unknown op' "'X' is none of n, t and c" --size 8 --op-a n --op-b n,X --output t
 bad 'unknown kernel' 'fastest' --size 8 --kernel fastest --output t
-bad 'date' "--date: 'today' is not of the form" --size 8 --date today --output t
 bad 'time limit' '--time-limit' --size 8 --time-limit 0 --output t
 bad 'classes and sizes' 'excludes' --size 8 --class square --output t
 bad 'batch alone' '--batch goes with --shape, --size or --shapes' --batch 3 --output t

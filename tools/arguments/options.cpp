@@ -130,6 +130,11 @@ CLI::Validator one_of(const std::vector<std::string>& words) {
       "");
 }
 
+void exclude_all_but(CLI::App& verb, CLI::Option* option, std::initializer_list<std::string_view> others) {
+  for (CLI::Option* const other : verb.get_options())
+    if (other != option && std::find(others.begin(), others.end(), other->get_name()) == others.end()) option->excludes(other);
+}
+
 CLI::Option* add_number(CLI::App& verb, const std::string& name, std::optional<std::int64_t>& number,
                         std::int64_t (*parse)(std::string_view text, std::string_view what), const char* metavariable,
                         const std::string& description) {
@@ -187,11 +192,6 @@ EngineOptions with_vendor(EngineOptions options, const std::string& vendor) {
 
 CLI::Option* add_digits(CLI::App& verb, int& digits, const std::string& description) {
   return add_option(verb, "--digits", digits, "N", description)->check(in_range(1, 17));
-}
-
-void require_svg(const std::string& path, const std::string& option) {
-  if (!path.ends_with(".svg"))
-    throw std::invalid_argument(option + ": '" + path + "' does not end in .svg, the only format that is written");
 }
 
 CLI::Option* add_device(CLI::App& verb, std::string& device) {

@@ -5,6 +5,7 @@
 // "[,...]" at the end makes the value a list, and "[/FORMAT]" lets it have a second one behind a slash.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -74,6 +75,9 @@ CLI::Validator in_range(T least, T most);
 /// Refuses a value that is not one of these words.
 CLI::Validator one_of(const std::vector<std::string>& words);
 
+/// The option goes with none of the others that the verb has by now, but for these.
+void exclude_all_but(CLI::App& verb, CLI::Option* option, std::initializer_list<std::string_view> others);
+
 /// A number as `parse`, which is parse_size or parse_bytes, reads it.
 CLI::Option* add_number(CLI::App& verb, const std::string& name, std::optional<std::int64_t>& number,
                         std::int64_t (*parse)(std::string_view text, std::string_view what), const char* metavariable,
@@ -95,8 +99,6 @@ CLI::Option* add_digits(CLI::App& verb, int& digits,
                             "How many significant digits the floats of a .csv or .mtx output have (default: as few as give "
                             "each number again when they are read)");
 CLI::Option* add_device(CLI::App& verb, std::string& device);
-/// Pictures are SVG.  @throws std::invalid_argument  `path` does not end so
-void require_svg(const std::string& path, const std::string& option);
 /// Sets the variable GLGEMM_API, for the contexts of this process and of those that it starts.
 CLI::Option* add_api(CLI::App& verb);
 

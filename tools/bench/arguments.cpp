@@ -59,9 +59,7 @@ std::vector<RequestedKernel> in_precisions(const std::vector<RequestedKernel>& k
     for (const std::string& name : split_list(precisions)) {
       RequestedKernel& each = result.emplace_back(kernel);
       each.precision = parse_precision(name);
-      if (each.precision == Precision::standard) continue;
-      if (each.space) throw std::invalid_argument("--precision " + name + ": the tuner's space is of standard kernels");
-      each.text += " " + name;
+      if (each.precision != Precision::standard) each.text += " " + name;
     }
   return result;
 }
@@ -72,8 +70,7 @@ CheckMethod check_method(const std::string& word) {
 
 /// @throws std::invalid_argument  options that do not go together
 void require_agreement(const Arguments& arguments, const BenchOptions& bench) {
-  if (bench.batch > 1 || bench.kernels.size() > 1 || bench.kernels.front().space || !bench.peers.empty() || bench.roofline ||
-      bench.paper || bench.budget_ms)
+  if (bench.batch > 1 || bench.kernels.size() > 1 || !bench.peers.empty() || bench.roofline || bench.paper || bench.budget_ms)
     throw std::invalid_argument(
         "--scaling, memory limits, --enqueue and --first are for one kernel, or auto, and go without --batch, --peer, "
         "--roofline, --paper and --budget");
@@ -121,12 +118,10 @@ void choose_types(Arguments& arguments, const ModelShapes& group) {
   BenchOptions& options = arguments.options;
   for (const Shape& shape : group.shapes) problem_of(shape, group.formats);
   options.shapes = group.shapes;
-  options.type = one_type(group.formats);
-  options.stored.reset();
-  if (group.formats.a != group.formats.b) options.stored = group.formats;
-  options.alpha = parse_scalar(arguments.alpha, options.type, "--alpha");
-  options.beta = parse_scalar(arguments.beta, options.type, "--beta");
-  if (options.paper && (options.stored || options.type != Type::f32 || options.batch > 1))
+  options.formats = group.formats;
+  options.alpha = parse_scalar(arguments.alpha, options.type(), "--alpha");
+  options.beta = parse_scalar(arguments.beta, options.type(), "--beta");
+  if (options.paper && (options.formats != BenchOptions().formats || options.batch > 1))
     throw std::invalid_argument("--paper: the published figures are of single products in f32");
 }
 
@@ -183,8 +178,7 @@ int bench_convolutions(Arguments& arguments) {
   for (NamedConvolution& each : bench.convolutions) set_formats(each.convolution, formats);
   bench.options.kernels =
       in_precisions(parse_kernels(arguments.kernel == "all" ? "auto" : arguments.kernel), arguments.precision);
-  if (bench.options.kernels.size() > 1 || bench.options.kernels.front().space)
-    throw std::invalid_argument("--convolution is for one kernel, or auto, in one precision");
+  if (bench.options.kernels.size() > 1) throw std::invalid_argument("--convolution is for one kernel, or auto, in one precision");
   bench.options.check = check_method(arguments.check);
   if (!arguments.peer.empty()) bench.options.peers = parse_peers(arguments.peer);
   arguments.json.open();
@@ -252,17 +246,14 @@ void add_products(CLI::App& verb, Arguments& arguments) {
 
 void add_entrants(CLI::App& verb, Arguments& arguments) {
   add_option_with_default(
-      verb, "--kernel", arguments.kernel, "auto|all|space|KERNEL[,...]",
-      "Kernels, with parameters if wanted, as in naive,tiled:tile=16; auto: the planner's choice; all: each kernel that can "
-      "run; space: the fastest of all that the tuner could choose");
+      verb, "--kernel", arguments.kernel, "auto|all|KERNEL[,...]",
+      "Kernels, with parameters if wanted, as in naive,tiled:tile=16; auto: the planner's choice; all: each kernel that can run");
   add_precision(verb, arguments.precision)->type_name("fast|standard|extended|reproducible[,...]");
   add_vendor(verb, arguments.vendor);
-  auto* peer = add_option(verb, "--peer", arguments.peer, (peers_text("|") + "[,...]").c_str(),
-                          "Other libraries, measured in turn with the kernels");
-  add_option(verb, "--opencl-device", arguments.options.opencl_device, "DEVICE",
-             "The OpenCL device of clblast: its index or a part of its name (default: GLGEMM_OPENCL_DEVICE, else "
-             "the first)")
-      ->needs(peer);
+  add_option(
+      verb, "--peer", arguments.peer, (peers_text("|") + "[,...]").c_str(),
+      "Other libraries, measured in turn with the kernels; GLGEMM_OPENCL_DEVICE has the OpenCL device of clblast: its index "
+      "or a part of its name (default: the first)");
   verb.add_flag("--roofline", arguments.roofline,
                 "Measure also what the device can compute and read at most, and state each result as a share of it");
   verb.add_flag("--paper", arguments.options.paper, "Show the published figures beside these");
@@ -340,13 +331,10 @@ void add_bench(CLI::App& app, int& status) {
   group("Kernels", add_entrants);
   group("What to measure instead", add_subjects);
   group("How", add_ways);
-  static constexpr std::array with_convolutions{"--help",       "--peer",        "--type",           "--kernel", "--precision",
-                                                "--repeats",    "--json",        "--device",         "--api",    "--check",
-                                                "--time-limit", "--convolution", "--convolutions-of"};
-  for (CLI::Option* const option : verb->get_options())
-    if (std::find(with_convolutions.begin(), with_convolutions.end(), option->get_name()) == with_convolutions.end())
-      for (CLI::Option* const its : {verb->get_option("--convolution"), verb->get_option("--convolutions-of")})
-        its->excludes(option);
+  for (const char* const option : {"--convolution", "--convolutions-of"})
+    exclude_all_but(*verb, verb->get_option(option),
+                    {"--help", "--peer", "--type", "--kernel", "--precision", "--repeats", "--json", "--device", "--api",
+                     "--check", "--time-limit", "--convolution", "--convolutions-of"});
   verb->footer(
       "Examples:\n"
       "  glgemm bench --size 1024 --kernel auto,tiled,naive\n"

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -27,8 +26,6 @@ std::vector<RequestedKernel> parse_kernels(std::string_view text) {
       kernels.push_back({part, std::nullopt, false});
     else if (part == "all")
       for (const Kernel& kernel : kernel_table()) kernels.push_back({std::string(name(kernel)), kernel, true});
-    else if (part == "space")
-      kernels.push_back({.text = part, .kernel = std::nullopt, .space = true});
     else
       kernels.push_back({part, parse_kernel(part), false});
   }
@@ -41,41 +38,17 @@ namespace {
 struct ShapeRun {
   Shape shape;
   std::vector<RequestedKernel> kernels;
-  std::vector<RequestedKernel> space;  ///< every point of the tuner's space, if the space was asked for
 };
-
-/// Every kernel of the tuner's space, with k in one part, as the planner cuts it, and in powers of two of parts, where that makes
-/// a difference.
-std::vector<RequestedKernel> points_of_space(const Problem& problem, const Limits& limits) {
-  std::vector<RequestedKernel> points;
-  for (const Kernel& kernel : kernel_space(problem, limits)) {
-    std::set<std::int64_t> splits;
-    for (const std::int64_t split : {0, 1, 2, 4, 8, 16, 32, 64, 128, 256}) {
-      constexpr std::int64_t shortest = 128;  // of k: a shorter part saves less than its reduction costs
-      if (split > 1 && split * shortest > problem.k) break;
-      if (splits.insert(make_plan(problem, limits, {.kernel = kernel, .split_k = split}).parts).second)
-        points.push_back({.text = to_string(kernel) + (split == 0 ? "" : fmt::format(", split_k={}", split)),
-                          .kernel = kernel,
-                          .space = true,
-                          .split_k = split});
-    }
-  }
-  return points;
-}
 
 /// @throws Unsupported  no kernel can run any of the shapes, and there is nothing else to measure
 std::vector<ShapeRun> make_jobs(const BenchOptions& options, const Limits& limits, Table& table) {
   std::vector<ShapeRun> jobs;
   std::string left_out;
   for (const Shape& shape : options.shapes) {
-    const Problem problem = problem_of(shape, formats_of(options), options.batch);
-    require_memory(shape, options.type, options.batch);
-    ShapeRun job{shape, {}, {}};
+    const Problem problem = problem_of(shape, options.formats, options.batch);
+    require_memory(shape, options.type(), options.batch);
+    ShapeRun job{shape, {}};
     for (const RequestedKernel& requested : options.kernels) {
-      if (requested.space) {
-        job.space = points_of_space(problem, limits);
-        continue;
-      }
       std::string reason = requested.if_possible ? why_not(problem, *requested.kernel, limits) : "";
       try {
         if (reason.empty()) make_plan(problem, limits, plan_options(requested));  // throws what would stop it later
@@ -92,8 +65,7 @@ std::vector<ShapeRun> make_jobs(const BenchOptions& options, const Limits& limit
     }
     jobs.push_back(std::move(job));
   }
-  const bool has_some =
-      std::any_of(jobs.begin(), jobs.end(), [](const ShapeRun& job) { return !job.kernels.empty() || !job.space.empty(); });
+  const bool has_some = std::any_of(jobs.begin(), jobs.end(), [](const ShapeRun& job) { return !job.kernels.empty(); });
   if (!has_some && !left_out.empty() && options.peers.empty()) throw Unsupported("no kernel can run this: " + left_out);
   return jobs;
 }
@@ -102,7 +74,7 @@ std::vector<ShapeRun> make_jobs(const BenchOptions& options, const Limits& limit
 std::vector<PeerClient> start_peers(const BenchOptions& options) {
   std::vector<PeerClient> peers;
   for (const std::string& name : options.peers) {
-    PeerClient& peer = peers.emplace_back(name, options.opencl_device);
+    PeerClient& peer = peers.emplace_back(name);
     for (const Shape& shape : options.shapes) {
       const std::string reason = peer.why_not(peer_problem(shape, options));
       if (!reason.empty()) throw Unsupported(fmt::format("--peer {}: size {}: {}", name, to_string(shape), reason));
@@ -113,10 +85,10 @@ std::vector<PeerClient> start_peers(const BenchOptions& options) {
 
 std::optional<Roofline> find_roofline(const BenchOptions& options, const DeviceInfo& device) {
   if (!options.roofline) return std::nullopt;
-  if (accumulator(options.type) != Type::f32 && options.type != Type::c64)
+  if (accumulator(options.type()) != Type::f32 && options.type() != Type::c64)
     throw std::invalid_argument(
         fmt::format("--roofline: the limit of arithmetic is measured in f32, which products of {} are not computed in",
-                    to_string(options.type)));
+                    to_string(options.type())));
   return measure_roofline(HeadlessContext::get_proc_address, device.software, *options.roofline);
 }
 
@@ -126,12 +98,9 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
   Table table(out, options);
   const std::vector<ShapeRun> jobs = make_jobs(options, engine.limits(), table);
   std::vector<PeerClient> peers = start_peers(options);
-  const auto work = [&](const Shape& shape) { return flops(shape, options.type, options.batch); };
+  const auto work = [&](const Shape& shape) { return flops(shape, options.type(), options.batch); };
   double total_work = 0;
-  constexpr std::size_t finalists = 5;  // of the space
-  for (const auto& [shape, kernels, space] : jobs)
-    total_work +=
-        work(shape) * static_cast<double>(1 + kernels.size() + peers.size() + space.size() + (space.empty() ? 0 : finalists));
+  for (const auto& [shape, kernels] : jobs) total_work += work(shape) * static_cast<double>(1 + kernels.size() + peers.size());
 
   Progress progress(total_work);
   if (options.roofline) progress.show(0, "the device's limits");
@@ -162,22 +131,7 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
 
     const auto place = [&](const Measurement& x) { return fmt::format("size {}, {}", to_string(shape), x.ran); };
     const bool full_check = options.check == CheckMethod::full || (options.check == CheckMethod::automatic && !too_long);
-    std::vector<RequestedKernel> kernels = job.kernels;
-    if (!job.space.empty()) {
-      std::size_t count = 0;
-      const Fastest fastest = trial->fastest(engine, job.space, finalists, [&](const RequestedKernel&) {
-        progress.show(work_done, fmt::format("{}, {} of {} points of the space", to_string(shape), ++count, job.space.size()));
-        work_done += work(shape);
-      });
-      table.note(fmt::format(
-          "   size {}: the {} fastest of {} points of the space, each run once or twice, ran in turn with the others; first came "
-          "{}{}",
-          to_string(shape), fastest.kernels.size(), job.space.size(),
-          fastest.kernels.empty() ? "none" : fastest.kernels.front().text,
-          fastest.refused == 0 ? "" : fmt::format("; {} could not run, the last: {}", fastest.refused, fastest.refusal)));
-      kernels.insert(kernels.end(), fastest.kernels.begin(), fastest.kernels.end());
-    }
-    Entrants entrants{kernels, peers, full_check, {}, {}, {}};
+    Entrants entrants{job.kernels, peers, full_check, {}, {}, {}};
     if (clock) entrants.control = [&clock] { return clock->rate(); };
     entrants.begins = [&](const std::string& who) { progress.show(work_done, to_string(shape) + ", " + who); };
     entrants.checked = [&] { work_done += work(shape); };
@@ -200,9 +154,8 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
                         "{} ms; in all {} ms, and the plain product {} ms",
                         place(x), digits(*options.budget_ms), x.budget->calls, x.budget->late, x.budget->calls_known,
                         digits(x.budget->max_ms), digits(x.budget->total_ms), digits(median(x.call_times))));
-    std::vector<Ratio> all_ratios = ratios(shape, options, results, roofline);
-    for (Ratio& ratio : all_ratios) {
-      if (ratio.over == best_of_space) ratio.points = static_cast<std::int64_t>(job.space.size());
+    const std::vector<Ratio> all_ratios = ratios(shape, options, results, roofline);
+    for (const Ratio& ratio : all_ratios) {
       table.row(ratio);
       all_shapes.push_back(ratio);
     }

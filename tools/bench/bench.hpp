@@ -28,13 +28,11 @@ struct RequestedKernel {
   std::string text;  ///< "auto", or what `kernel` was read from
   std::optional<Kernel> kernel;
   bool if_possible = false;  ///< left out, with a note, where it cannot run a shape
-  bool space = false;        ///< stands for the fastest of the tuner's space, or is one of them
-  std::int64_t split_k = 0;  ///< PlanOptions::split_k
   Precision precision = Precision::standard;
 };
 
 /// Reads NAME[,NAME...], where a name may have parameters: "tiled:tile=16,naive:workgroup_x=8,workgroup_y=8", or be auto, the
-/// planner's choice, or all, every kernel that can run a shape, or space, the fastest points of the tuner's space for the shape.
+/// planner's choice, or all, every kernel that can run a shape.
 /// @throws std::invalid_argument  as parse_kernel
 std::vector<RequestedKernel> parse_kernels(std::string_view text);
 
@@ -54,25 +52,22 @@ std::vector<ModelShapes> shapes_of_model(const std::string& path, std::span<cons
 struct BenchOptions {
   std::vector<Shape> shapes;
   std::vector<RequestedKernel> kernels;
-  Type type = Type::f32;            ///< of A and B; of their sums where these have types of their own
-  std::optional<Formats> stored{};  ///< these, or blocks
-  std::int64_t batch = 1;           ///< products of each shape, in one call
+  Formats formats{{Type::f32}, {Type::f32}};
+  std::int64_t batch = 1;  ///< products of each shape, in one call
   std::complex<double> alpha = 1;
   std::complex<double> beta = 0;
   double cpu_seconds = 20;         ///< a serial loop that would take longer is measured on a band of rows
   std::optional<int> repeats;      ///< none: for half a second, at least 3 and at most 50
   std::optional<int> warmup;       ///< none: for a tenth of a second, at least 1 and at most 50
   std::vector<std::string> peers;  ///< as parse_peers() gives them
-  std::string opencl_device;       ///< for peers on OpenCL, see PeerClient
   std::optional<RooflineOptions> roofline;
   CheckMethod check = CheckMethod::automatic;
   bool paper = false;               ///< the paper's figures are printed beside ours
   std::optional<double> budget_ms;  ///< each kernel runs each shape once more as a Job, with this budget for each call
-};
 
-inline Formats formats_of(const BenchOptions& options) {
-  return options.stored.value_or(Formats{{options.type}, {options.type}});
-}
+  /// Of A and B; of their sums where these have types of their own.
+  Type type() const { return one_type(formats); }
+};
 
 struct BenchResult {
   int status = 1;    ///< of the program: 0, or 1 if a check failed

@@ -89,7 +89,6 @@ BenchResult run_enqueue(const BenchOptions& options, Engine& engine, std::ostrea
   Progress progress(static_cast<double>(options.shapes.size()));
   for (const Shape& shape : options.shapes) {
     progress.show(static_cast<double>(&shape - options.shapes.data()), to_string(shape));
-    require_memory(shape, options.type, 1);
     const std::unique_ptr<Trial> trial = make_trial(shape, options);
     const auto enqueue = trial->on_device(engine, plan_options(options.kernels.front()));
     Report report;
@@ -102,7 +101,7 @@ BenchResult run_enqueue(const BenchOptions& options, Engine& engine, std::ostrea
       const std::string cpu =
           fmt::format("{} ({} to {})", digits(median(x.cpu)), digits(quantile(x.cpu, 0.25)), digits(quantile(x.cpu, 0.75)));
       progress.clear();
-      const double work = flops(shape, options.type);
+      const double work = flops(shape, options.type());
       const double rate = gflops(work, median(x.done) / 1e3), best_rate = gflops(work, quantile(x.done, 0) / 1e3);
       out << fmt::format("{:>16}{:>12}{:>8}{:>7}  {:<28}{:>14}{:>14}{:>18}  {}\n", to_string(shape), report.dispatches,
                          in_scope ? "in one" : "none", x.calls, cpu, digits(median(x.process_cpu)), digits(median(x.wall)),
@@ -169,11 +168,11 @@ BenchResult run_first(const BenchOptions& options, const std::string& device, st
   Json json;
   bool passed = true;
   for (const Shape& shape : options.shapes) {
-    require_memory(shape, options.type, 1);
+    require_memory(shape, options.type(), 1);
     Words words{"glgemm", "bench", "--first-child"};
     words.insert(words.end(), {"--shape", fmt::format("{},{},{}", shape.m, shape.n, shape.k)});
     words.insert(words.end(), {"--op-a", std::string(to_string(shape.op_a)), "--op-b", std::string(to_string(shape.op_b))});
-    words.insert(words.end(), {"--type", to_string(formats_of(options)), "--kernel", options.kernels.front().text});
+    words.insert(words.end(), {"--type", to_string(options.formats), "--kernel", options.kernels.front().text});
     if (!device.empty()) words.insert(words.end(), {"--device", device});
     struct Times {
       std::vector<double> first, from_start, again;

@@ -60,9 +60,8 @@ class TypedConvolutionTrial : public ConvolutionTrial {
         input_(random_matrix<T>(1, input_elements(convolution), 1)),
         filters_(random_matrix<T>(convolution.output.channels, row_of_filters(), 2)),
         output_(engine, 1, output_elements(convolution), type_of<C>()) {
-    const ElementFormat of_filters{convolution.filters.type, convolution.filters.quantization};
-    const auto stored_input = store({convolution.input.type}, input_, 4);
-    const auto stored_filters = store(of_filters, filters_, 5);
+    const auto stored_input = store(formats_of(convolution).a, input_, 4);
+    const auto stored_filters = store(formats_of(convolution).b, filters_, 5);
     device_input_.emplace(engine, stored_input, input_);
     device_filters_.emplace(engine, stored_filters, filters_);
     output_.upload(poisoned<C>(1, output_.columns()));
@@ -118,7 +117,7 @@ class TypedConvolutionTrial : public ConvolutionTrial {
     return result;
   }
 
-  std::int64_t row_of_filters() const { return row_elements({convolution_.filters.type, convolution_.filters.quantization}, k_); }
+  std::int64_t row_of_filters() const { return row_elements(formats_of(convolution_).b, k_); }
 
   Convolution convolution_;
   std::int64_t k_;
@@ -178,10 +177,7 @@ void run_within(Engine& engine, const Convolution& convolution, const PlanOption
 BenchOptions plain_options(const Convolution& convolution, const BenchOptions& options) {
   BenchOptions plain = options;
   plain.batch = convolution.groups;
-  const Formats formats{{convolution.input.type}, {convolution.filters.type, convolution.filters.quantization}};
-  plain.type = one_type(formats);
-  plain.stored.reset();
-  if (formats.a != formats.b) plain.stored = formats;
+  plain.formats = formats_of(convolution);
   return plain;
 }
 
@@ -214,10 +210,9 @@ ConvolutionRow measure(Engine& engine, const NamedConvolution& named, const Benc
   row.depthwise = plan.depthwise;
   row.gflop = flops_of(convolution) / 1e9;
   const std::int64_t outputs = convolution.output.channels;
-  row.bytes =
-      static_cast<double>(input_elements(convolution) * element_bytes(convolution.input.type) +
-                          output_elements(convolution) * element_bytes(convolution.output.type)) +
-      stored_bytes({convolution.filters.type, convolution.filters.quantization}, outputs, filter_elements(convolution) / outputs);
+  row.bytes = static_cast<double>(input_elements(convolution) * element_bytes(convolution.input.type) +
+                                  output_elements(convolution) * element_bytes(convolution.output.type)) +
+              stored_bytes(formats_of(convolution).b, outputs, filter_elements(convolution) / outputs);
   if (!plan.products().empty()) row.kernel = to_string(plan.products().front().kernel);
   const double bytes =
       static_cast<double>(element_bytes(convolution.output.type)) *
@@ -226,7 +221,7 @@ ConvolutionRow measure(Engine& engine, const NamedConvolution& named, const Benc
     throw LeftOut(fmt::format("it needs {}, and this machine has {} of memory", gigabytes(bytes), gigabytes(machine_memory())));
 
   const BenchOptions plain = plain_options(convolution, options);
-  const std::unique_ptr<ConvolutionTrial> trial = with_type(plain.type, [&]<class T>(T) -> std::unique_ptr<ConvolutionTrial> {
+  const std::unique_ptr<ConvolutionTrial> trial = with_type(plain.type(), [&]<class T>(T) -> std::unique_ptr<ConvolutionTrial> {
     return std::make_unique<TypedConvolutionTrial<T>>(engine, convolution);
   });
   run_within(engine, trial->convolution(), plan_with, seconds);
@@ -241,7 +236,6 @@ ConvolutionRow measure(Engine& engine, const NamedConvolution& named, const Benc
   std::unique_ptr<Trial> product;
   std::function<void(Report*)> multiply;
   try {
-    require_memory(shape, plain.type, plain.batch);
     product = make_trial(shape, plain);
     multiply = product->on_device(engine, plan_with);
     multiply(nullptr);
@@ -279,14 +273,12 @@ Ratio ratio_of(const ConvolutionRow& row) {
 Json row_json(const ConvolutionRow& row, const NamedConvolution& named) {
   Json json{{"convolution", row.text}};
   if (!named.name.empty()) json["name"] = named.name;
-  const TensorView& input = named.convolution.input;
-  const FilterView& filters = named.convolution.filters;
   json.update(
       {{"m", row.product.m},
        {"n", row.product.n},
        {"k", row.product.k},
        {"groups", row.groups},
-       {"type", to_string(Formats{{input.type}, {filters.type, filters.quantization}})},
+       {"type", to_string(formats_of(named.convolution))},
        {"depthwise", row.depthwise},
        {"kernel", row.kernel.empty() ? Json() : Json(row.kernel)},
        {"kernel_ms", row.best()},
@@ -328,7 +320,7 @@ void show_peer(const PeerRow& peer, const ConvolutionRow& row, std::size_t width
 
 BenchResult run_convolutions(const ConvolutionBench& bench, Engine& engine, std::ostream& out) {
   std::vector<PeerClient> peers;
-  for (const std::string& name : bench.options.peers) peers.emplace_back(name, bench.options.opencl_device);
+  for (const std::string& name : bench.options.peers) peers.emplace_back(name);
   Json json = bench_json(engine.device(), peers, nullptr);
   json["left_out"] = Json::array();
   std::size_t width = 11;

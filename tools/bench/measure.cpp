@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <numeric>
 #include <random>
 #include <stdexcept>
@@ -101,7 +100,7 @@ HostProduct<T> random_product(const Shape& shape, const BenchOptions& options) {
   HostProduct<T> p = random_product<T>(shape, options.batch, 1);
   p.alpha = scalar_as<Accumulator>(options.alpha);
   p.beta = scalar_as<Accumulator>(options.beta);
-  store_as(formats_of(options), p);
+  store_as(options.formats, p);
   if (p.beta != Accumulator(0)) p.c0 = random_matrix<Accumulator>(options.batch * shape.m, shape.n, 3);
   return p;
 }
@@ -185,34 +184,6 @@ class TypedTrial final : public Trial {
       results.push_back(std::move(x.result));
     }
     return results;
-  }
-
-  Fastest fastest(Engine& engine, std::span<const RequestedKernel> kernels, std::size_t count,
-                  const std::function<void(const RequestedKernel& kernel)>& begins) override {
-    Fastest result;
-    std::vector<std::pair<double, const RequestedKernel*>> times;
-    double best = std::numeric_limits<double>::infinity();
-    const DeviceFactor a(engine, product_.stored_a, product_.a), b(engine, product_.stored_b, product_.b);
-    DeviceMatrix c(engine, product_.batch * product_.m(), product_.n(), type_of<C>());
-    for (const RequestedKernel& kernel : kernels) {
-      begins(kernel);
-      Entrant<C> x = kernel_entrant(engine, kernel, a, b, c);
-      try {
-        x.run(x.result, false);
-        x.run(x.result, true);
-        if (x.result.call_times.back() < 1.5 * best) x.run(x.result, true);
-      } catch (const GlError& error) {  // Unsupported is one
-        ++result.refused;
-        result.refusal = kernel.text + ": " + error.what();
-        continue;
-      }
-      const double time = *std::min_element(x.result.call_times.begin(), x.result.call_times.end());
-      best = std::min(best, time);
-      times.emplace_back(time, &kernel);
-    }
-    std::stable_sort(times.begin(), times.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
-    for (std::size_t i = 0; i < std::min(count, times.size()); ++i) result.kernels.push_back(*times[i].second);
-    return result;
   }
 
   HostGemm host_product() override {
@@ -299,8 +270,9 @@ class TypedTrial final : public Trial {
     x.result.check = first_check(x, who);
     x.hash = hash_of(c_);
     if (x.run_in_total) {
-      x.result.kernel = x.result.report.plan->kernel;
-      x.result.ran = std::string(name(*x.result.kernel)) + " " + tile_text(*x.result.kernel);
+      const Kernel& kernel = x.result.kernel.emplace(x.result.report.plan->kernel);
+      const Block tile = block_of(kernel);
+      x.result.ran = fmt::format("{} {}x{}", name(kernel), tile.rows, tile.columns);
       if (const Precision precision = x.result.report.plan->precision; precision != Precision::standard)
         x.result.ran += " " + std::string(to_string(precision));
     }
@@ -360,7 +332,6 @@ class TypedTrial final : public Trial {
                             DeviceMatrix& c) const {
     Entrant<C> x;
     x.result.requested = requested.text;
-    x.result.space = requested.space;
     x.reset = [this, &c] { c.upload(poisoned_c()); };
     x.fetch = [&c] { return c.template download<C>(); };
     const Gemm product = product_.gemm(a.view(), b.view(), c.view());
@@ -462,21 +433,17 @@ bool clocks_agree(double gpu_ms, double host_ms) {
 }
 
 std::unique_ptr<Trial> make_trial(const Shape& shape, const BenchOptions& options) {
-  return with_type(options.type,
+  require_memory(shape, options.type(), options.batch);
+  return with_type(options.type(),
                    [&]<class T>(T) -> std::unique_ptr<Trial> { return std::make_unique<TypedTrial<T>>(shape, options); });
 }
 
 PlanOptions plan_options(const RequestedKernel& requested) {
-  return {.kernel = requested.kernel, .split_k = requested.split_k, .precision = requested.precision};
+  return {.kernel = requested.kernel, .precision = requested.precision};
 }
 
 PeerProblem peer_problem(const Shape& shape, const BenchOptions& options) {
-  return {options.type, shape.op_a, shape.op_b, shape.m, shape.n, shape.k, options.batch, options.alpha, options.beta};
-}
-
-std::string tile_text(const Kernel& kernel) {
-  const Block block = block_of(kernel);
-  return fmt::format("{}x{}", block.rows, block.columns);
+  return {options.type(), shape.op_a, shape.op_b, shape.m, shape.n, shape.k, options.batch, options.alpha, options.beta};
 }
 
 }  // namespace glgemm::tools

@@ -39,7 +39,6 @@ struct Measurement {
   std::string requested;            ///< "auto", "tiled:tile=8", or the peer's name
   std::string ran;                  ///< "tiled 8x8", or the peer's name
   std::optional<Kernel> kernel;     ///< none: a peer
-  bool space = false;               ///< one of the fastest of the tuner's space
   Report report;                    ///< a kernel's last run
   std::vector<double> gpu_times;    ///< the GPU's; empty for a peer
   std::vector<double> call_times;   ///< the host's, from the call until C is there
@@ -62,13 +61,6 @@ struct Entrants {
   std::function<void()> checked;                        ///< called when an entrant's C has been checked
 };
 
-/// The result of a first pass over many kernels.
-struct Fastest {
-  std::vector<RequestedKernel> kernels;  ///< the fastest first
-  std::int64_t refused = 0;              ///< how many could not run
-  std::string refusal;                   ///< why the last of them could not
-};
-
 /// A random product of some type.
 class Trial {
  public:
@@ -84,10 +76,6 @@ class Trial {
   /// @param rates  gets the control's
   virtual std::vector<Measurement> measure(Engine& engine, const Entrants& entrants, const BenchOptions& options,
                                            std::vector<double>& rates) = 0;
-  /// The `count` fastest of `kernels`, by one run each, or two where the first is near the best, after one that compiles.
-  /// `begins` is called before each.
-  virtual Fastest fastest(Engine& engine, std::span<const RequestedKernel> kernels, std::size_t count,
-                          const std::function<void(const RequestedKernel& kernel)>& begins) = 0;
   /// The product on the host's matrices, with C as it is before; for multiply(). Valid until the next call.
   virtual HostGemm host_product() = 0;
   /// Checks the C of the last host_product() or run().
@@ -101,13 +89,12 @@ class Trial {
   virtual double transfer_seconds(Engine& engine, const StreamReport& streamed) const = 0;
 };
 
+/// @throws std::invalid_argument  its matrices do not fit into memory
 std::unique_ptr<Trial> make_trial(const Shape& shape, const BenchOptions& options);
 
 /// What the planner gets for a requested kernel.
 PlanOptions plan_options(const RequestedKernel& requested);
 /// What a peer gets.
 PeerProblem peer_problem(const Shape& shape, const BenchOptions& options);
-/// "32x32": the block of C that one workgroup computes.
-std::string tile_text(const Kernel& kernel);
 
 }  // namespace glgemm::tools

@@ -13,7 +13,7 @@ std::string product_text(const Shape& shape, const BenchOptions& options) {
   std::string text = fmt::format("{}x{}x{}", shape.m, shape.n, shape.k);
   if (shape.op_a != Op::none || shape.op_b != Op::none)
     text += fmt::format("-{}{}", to_string(shape.op_a), to_string(shape.op_b));
-  text += fmt::format(" {}", to_string(formats_of(options)));
+  text += fmt::format(" {}", to_string(options.formats));
   return options.batch > 1 ? fmt::format("{}, batch of {}", text, options.batch) : text;
 }
 
@@ -37,35 +37,30 @@ std::vector<Ratio> ratios(const Shape& shape, const BenchOptions& options, const
                     .product = product_json(shape, options)});
   };
   const auto family = [](const Measurement& x) {
-    return x.requested == "auto" || !x.kernel || x.space ? std::string_view() : name(*x.kernel);
+    return x.requested == "auto" || !x.kernel ? std::string_view() : name(*x.kernel);
   };
   const bool has_auto = std::any_of(results.begin(), results.end(), [](const Measurement& x) { return x.requested == "auto"; });
   for (const std::string_view baseline : {"tiled", "naive"})
     for (const Measurement& over : results)
       for (const Measurement& of : results) {
         const bool lesser = family(of) == baseline || family(of) == "naive";
-        if (family(over) != baseline || !of.kernel || of.space || (has_auto ? of.requested != "auto" : lesser)) continue;
+        if (family(over) != baseline || !of.kernel || (has_auto ? of.requested != "auto" : lesser)) continue;
         add(of, over.requested, of.times(), over.times());
       }
-  const Measurement* best = nullptr;
-  for (const Measurement& x : results)
-    if (x.space && (!best || median(x.times()) < median(best->times()))) best = &x;
-  for (const Measurement& of : results)
-    if (best && of.requested == "auto") add(of, std::string(best_of_space), of.times(), best->times());
   for (const Measurement& over : results)
     for (const Measurement& of : results)
-      if (!over.kernel && of.kernel && !of.space) add(of, over.requested, of.call_times, over.call_times);
+      if (!over.kernel && of.kernel) add(of, over.requested, of.call_times, over.call_times);
   if (!roofline) return list;
 
   const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n);
-  const Formats formats = formats_of(options);
+  const Formats formats = options.formats;
   const double a_bytes = stored_bytes(formats.a, shape.m, shape.k), b_bytes = stored_bytes(formats.b, shape.n, shape.k);
-  const auto c_element = static_cast<double>(element_bytes(accumulator(options.type)));
+  const auto c_element = static_cast<double>(element_bytes(accumulator(options.type())));
   const int c_moves = options.beta == 0.0 ? 1 : 2;  // it is read too
   const double bytes = static_cast<double>(options.batch) * (a_bytes + b_bytes + c_moves * c_element * m * n);
-  const double work = flops(shape, options.type, options.batch);
+  const double work = flops(shape, options.type(), options.batch);
   for (const Measurement& of : results) {
-    if (!of.kernel || of.space) continue;
+    if (!of.kernel) continue;
     const double reachable_gflops = std::min(roofline->gflops, work / bytes * roofline->read_gb_per_s());
     add(of, "roofline", of.times(), {work / reachable_gflops / 1e6});
     if (std::min(shape.m, shape.n) <= 8) add(of, "reading rate", of.times(), {bytes / roofline->read_gb_per_s() / 1e6});

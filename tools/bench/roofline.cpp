@@ -4,18 +4,15 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
-#include <stdexcept>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/core.h>
 #include <glgemm/error.hpp>
-#include <nlohmann/json.hpp>
 
 #include "bench/current_gl.hpp"
 #include "bench/samples.hpp"
-#include "files/files.hpp"
 
 namespace glgemm::shaders {
 extern const std::string_view text_of_multiply_add;
@@ -271,22 +268,6 @@ int at_steady_clock(const std::function<double()>& control, const std::function<
     rates.insert(rates.end(), {before, after});
     if (again == most || std::max(before, after) < moved * std::min(before, after)) return again;
   }
-}
-
-Roofline read_roofline(const std::string& path) {
-  using Json = nlohmann::ordered_json;
-  const Json json = Json::parse(contents_of(path), nullptr, false);
-  const Json* roof = &json;
-  if (json.is_object() && json.contains("bench") && json["bench"].is_array())
-    for (const Json& one : json["bench"])  // a report has several benches
-      if (one.is_object() && one.value("section", "") == "roofline" && one.contains("found")) roof = &one["found"];
-  if (roof->is_object() && roof->contains("roofline")) try {
-      const Json& found = roof->at("roofline");
-      const Roofline result{found.at("gflops"), found.at("storage_gb_per_s"), found.at("image_gb_per_s"), {}, {}, {}};
-      if (result.gflops > 0 && result.read_gb_per_s() > 0) return result;
-    } catch (const Json::exception&) {
-    }
-  throw std::invalid_argument("'" + path + "' has no roofline: 'glgemm bench --roofline --json' and 'glgemm report' write one");
 }
 
 }  // namespace glgemm::tools

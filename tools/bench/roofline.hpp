@@ -60,9 +60,4 @@ class ClockControl {
 int at_steady_clock(const std::function<double()>& control, const std::function<double()>& run,
                     const std::function<void()>& measure, std::vector<double>& rates);
 
-/// Reads a roofline from a file of JSON that `bench --roofline` or `report` wrote.
-/// @throws FileError              the file cannot be read
-/// @throws std::invalid_argument  it has no roofline; the message names it
-Roofline read_roofline(const std::string& path);
-
 }  // namespace glgemm::tools

@@ -152,7 +152,6 @@ BenchResult run_scaling(const ScalingOptions& options, std::ostream& out) {
 
   bool passed = true;
   for (const Shape& shape : bench.shapes) {
-    require_memory(shape, bench.type, 1);
     const std::unique_ptr<Trial> trial = make_trial(shape, bench);
     StreamOptions stream = stream_options(options);
     const auto run = [&](Scaled& set, bool counts) {
@@ -223,7 +222,6 @@ BenchResult run_streamed(const ScalingOptions& options, Engine& engine, std::ost
          "slower  moved MiB  over bound\n";
   bool passed = true;
   for (const Shape& shape : bench.shapes) {
-    require_memory(shape, bench.type, 1);
     const std::unique_ptr<Trial> trial = make_trial(shape, bench);
     const StreamOptions limited = stream_options(options);
     StreamOptions unlimited = limited;

@@ -40,15 +40,15 @@ void Table::header(const DeviceInfo& device, std::span<const PeerClient> peers, 
   out_ << device.renderer << (device.software ? ", a software device" : "") << "; " << api_and_version(device)
        << (device.device_clock ? "" : "; no timer: kernel times are the host's") << '\n'
        << "C = " << (options_.alpha == 1.0 ? "" : "alpha ") << (transposes ? "op(A) op(B)" : "A B")
-       << (options_.beta == 0.0 ? "" : " + beta C") << " in " << to_string(formats_of(options_))
-       << (is_integer(options_.type) ? ", elements random" : ", elements random in [-1, 1)")
+       << (options_.beta == 0.0 ? "" : " + beta C") << " in " << to_string(options_.formats)
+       << (is_integer(options_.type()) ? ", elements random" : ", elements random in [-1, 1)")
        << ". Times are medians; total is with the copies to and from the device.\n"
        << (options_.batch == 1
                ? ""
                : fmt::format("Each line is a batch of {} products; times and rates are of them all.\n", options_.batch))
-       << (is_complex(options_.type)   ? "GFLOP/s: 8 m n k / time, the operations of real numbers."
-           : is_integer(options_.type) ? "GFLOP/s: 2 m n k / time, operations of integers here."
-                                       : "GFLOP/s: 2 m n k / time.")
+       << (is_complex(options_.type())   ? "GFLOP/s: 8 m n k / time, the operations of real numbers."
+           : is_integer(options_.type()) ? "GFLOP/s: 2 m n k / time, operations of integers here."
+                                         : "GFLOP/s: 2 m n k / time.")
        << " Speed-up: the serial loop's time / the kernel's. Error: the worst, as a part of its proven bound; median: of the\n"
           "elements' errors, likewise.\n";
   for (const PeerClient& peer : peers) out_ << peer.name() << ": " << peer.device() << "; times on the host's clock.\n";
@@ -75,7 +75,7 @@ void Table::row(const Shape& shape, bool first, const Baseline& baseline, const 
   const std::string serial_ms = (baseline.rows_measured < shape.m || options_.batch > 1 ? "~" : "") + digits(baseline.ms);
   const std::string kernel_ms = (x.clock_note.empty() ? "" : "*") + digits(kernel_time);
   const auto once = [&](const std::string& text) { return first ? text : std::string(); };
-  const double work = flops(shape, options_.type, options_.batch);
+  const double work = flops(shape, options_.type(), options_.batch);
   const auto [error, place, median_error, verdict] = check_cells(check_json(x.check));
   line(once(to_string(shape)), once(serial_ms), once(digits(gflops(work, baseline.ms))), x.ran, kernel_ms,
        digits(gflops(work, kernel_time)), x.total_times.empty() ? "-" : digits(median(x.total_times)),
@@ -83,9 +83,9 @@ void Table::row(const Shape& shape, bool first, const Baseline& baseline, const 
 }
 
 void Table::row(const Ratio& ratio) {
-  out_ << fmt::format("{:{}} {} over {}{}{}: {:.4g} ({:.4g} to {:.4g})\n", "", size_width_, ratio.of, ratio.over,
-                      ratio.mean_of > 0 ? fmt::format(", geometric mean of {}", ratio.mean_of) : "",
-                      ratio.points > 0 ? fmt::format(" ({} points)", ratio.points) : "", ratio.value, ratio.low, ratio.high)
+  out_ << fmt::format("{:{}} {} over {}{}: {:.4g} ({:.4g} to {:.4g})\n", "", size_width_, ratio.of, ratio.over,
+                      ratio.mean_of > 0 ? fmt::format(", geometric mean of {}", ratio.mean_of) : "", ratio.value, ratio.low,
+                      ratio.high)
        << std::flush;
 }
 
@@ -130,12 +130,11 @@ nlohmann::ordered_json scalar_json(std::complex<double> value, Type type) {
 
 nlohmann::ordered_json result_json(const Shape& shape, const BenchOptions& options, const Baseline& baseline,
                                    const Measurement& x) {
-  const double work = flops(shape, options.type, options.batch);
+  const double work = flops(shape, options.type(), options.batch);
   nlohmann::ordered_json json = product_json(shape, options);
-  json.update({{"alpha", scalar_json(options.alpha, options.type)},
-               {"beta", scalar_json(options.beta, options.type)},
+  json.update({{"alpha", scalar_json(options.alpha, options.type())},
+               {"beta", scalar_json(options.beta, options.type())},
                {"requested", x.requested}});
-  if (x.space) json["space"] = true;
   if (x.kernel) {
     const Block block = block_of(*x.kernel);
     json.update({{"kernel", std::string(name(*x.kernel))},
@@ -179,7 +178,7 @@ nlohmann::ordered_json bench_json(const DeviceInfo& device, std::span<const Peer
 }
 
 nlohmann::ordered_json shape_json(const Shape& shape, const BenchOptions& options) {
-  return {{"m", shape.m}, {"n", shape.n}, {"k", shape.k}, {"type", to_string(formats_of(options))}};
+  return {{"m", shape.m}, {"n", shape.n}, {"k", shape.k}, {"type", to_string(options.formats)}};
 }
 
 nlohmann::ordered_json product_json(const Shape& shape, const BenchOptions& options) {
@@ -202,7 +201,6 @@ BenchResult bench_result(bool passed, const nlohmann::ordered_json& json) {
 void add_ratio(nlohmann::ordered_json& json, const Ratio& x) {
   json["ratios"].push_back(
       {{"name", x.name}, {"value", x.value}, {"of", x.of}, {"over", x.over}, {"low", x.low}, {"high", x.high}});
-  if (x.points > 0) json["ratios"].back()["points"] = x.points;
   if (!x.product.is_null()) json["ratios"].back()["product"] = x.product;
   if (x.mean_of > 0) json["ratios"].back()["mean_of"] = x.mean_of;
 }

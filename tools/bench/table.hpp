@@ -26,16 +26,13 @@ namespace glgemm::tools {
 struct Ratio {
   std::string name;  ///< "auto over tiled, 1024x1024x1024 f32"
   std::string of;    ///< as requested, or a peer's name
-  std::string over;  ///< as requested, a peer's name, "roofline", "reading rate" or "best of space"
+  std::string over;  ///< as requested, a peer's name, "roofline" or "reading rate"
   double value = 0;
   double low = 0;
   double high = 0;
-  std::int64_t points = 0;                   ///< of the space
   nlohmann::ordered_json product = nullptr;  ///< product_json() of what was measured; null where it is none
   int mean_of = 0;                           ///< a geometric mean of so many products
 };
-
-constexpr std::string_view best_of_space = "best of space";
 
 /// "1024x700x2048-tn f32, batch of 3": every size, so that names can be looked up without rules.
 std::string product_text(const Shape& shape, const BenchOptions& options);
@@ -45,7 +42,6 @@ Ratio ratio_of(const std::string& name, const std::string& of, const std::string
 
 /// What is compared of the results on one shape:
 ///  - auto (where it was not asked for, each kernel) over tiled and over naive, of kernel times;
-///  - auto over the best of the space, if both were asked for, of kernel times;
 ///  - each kernel over each peer, of times on the host's clock, from the call until C is there;
 ///  - with a roofline, each kernel's share of what is reachable there: of the lesser of the arithmetic's rate and of the reading
 ///    rate times the operations for each byte, where A and B (and C, with beta) are read once and C is written once; and where m

@@ -10,28 +10,26 @@ namespace glgemm::tools {
 namespace {
 
 struct Colour {
-  std::string_view name, light, dark;
+  std::string_view name, value;
 };
 // The colours of M. Okabe and K. Ito, "Color Universal Design" (jfly.uni-koeln.de/color), which the colour-blind can tell apart.
-// c0 to c5 are blue, vermillion, bluish green, reddish purple, orange and sky blue on light pages. On dark pages the colours that
-// stand out there come first.
-constexpr std::array<Colour, 10> palette{{{"ink", "#1b1b1b", "#f0f0f0"},
-                                          {"soft", "#565656", "#b4b4b4"},
-                                          {"faint", "#c9c9c9", "#4c4c4c"},
-                                          {"paper", "#ffffff", "#16181c"},
-                                          {"c0", "#0072b2", "#56b4e9"},
-                                          {"c1", "#d55e00", "#e69f00"},
-                                          {"c2", "#009e73", "#009e73"},
-                                          {"c3", "#cc79a7", "#cc79a7"},
-                                          {"c4", "#e69f00", "#d55e00"},
-                                          {"c5", "#56b4e9", "#f0e442"}}};
+// c0 to c5 are blue, vermillion, bluish green, reddish purple, orange and sky blue.
+constexpr std::array<Colour, 10> palette{{{"ink", "#1b1b1b"},
+                                          {"soft", "#565656"},
+                                          {"faint", "#c9c9c9"},
+                                          {"paper", "#ffffff"},
+                                          {"c0", "#0072b2"},
+                                          {"c1", "#d55e00"},
+                                          {"c2", "#009e73"},
+                                          {"c3", "#cc79a7"},
+                                          {"c4", "#e69f00"},
+                                          {"c5", "#56b4e9"}}};
 
 /// What a class means: its colours by their names, "c" being the shape's own, c0 to c5; and attributes of SVG.
 struct Look {
   std::string_view name, fill, stroke, attributes;
 };
-constexpr std::array<Look, 9> looks{{{"soft", "soft", "", ""},
-                                     {"title", "", "", " font-size=\"14\" font-weight=\"600\""},
+constexpr std::array<Look, 8> looks{{{"title", "", "", " font-size=\"14\" font-weight=\"600\""},
                                      {"headline", "", "", " font-size=\"18\" font-weight=\"600\""},
                                      {"paper", "paper", "", ""},
                                      {"frame", "none", "soft", ""},
@@ -40,10 +38,9 @@ constexpr std::array<Look, 9> looks{{{"soft", "soft", "", ""},
                                      {"fill", "c", "", ""},
                                      {"wash", "c", "", " fill-opacity=\"0.28\""}}};
 
-/// The classes as SVG, with the light colours for programs that know no variables of CSS.
+/// The classes as SVG.
 std::string attributes(std::string_view classes) {
-  if (classes.empty()) return {};
-  std::string text = fmt::format(" class=\"{}\"", classes);
+  std::string text;
   const auto has = [words = fmt::format(" {} ", classes)](std::string_view name) {
     return words.find(fmt::format(" {} ", name)) != std::string::npos;
   };
@@ -51,7 +48,7 @@ std::string attributes(std::string_view classes) {
     const auto colour = std::find_if(palette.begin(), palette.end(), [&](const Colour& one) {
       return name == "c" ? one.name.size() == 2 && has(one.name) : one.name == name;
     });
-    if (!name.empty()) text += fmt::format(" {}=\"{}\"", what, colour == palette.end() ? name : colour->light);
+    if (!name.empty()) text += fmt::format(" {}=\"{}\"", what, colour == palette.end() ? name : colour->value);
   };
   for (const Look& look : looks)
     if (has(look.name)) {
@@ -60,24 +57,6 @@ std::string attributes(std::string_view classes) {
       text += look.attributes;
     }
   return text;
-}
-
-/// The rules of CSS that give pictures other colours on dark pages.
-std::string style() {
-  std::string light, dark, rules;
-  for (const Colour& colour : palette) {
-    light += fmt::format(" --{}: {};", colour.name, colour.light);
-    dark += fmt::format(" --{}: {};", colour.name, colour.dark);
-    if (colour.name.size() == 2) rules += fmt::format(".picture .{0} {{ --c: var(--{0}); }}\n", colour.name);
-  }
-  const auto rule = [](const char* what, std::string_view colour) {
-    return colour.empty() || colour == "none" ? "" : fmt::format(" {}: var(--{});", what, colour);
-  };
-  for (const Look& look : looks)
-    if (const std::string colours = rule("fill", look.fill) + rule("stroke", look.stroke); !colours.empty())
-      rules += fmt::format(".picture .{} {{{} }}\n", look.name, colours);
-  return fmt::format("\nsvg.picture {{ fill: var(--ink);{} }}\n@media (prefers-color-scheme: dark) {{ svg.picture {{{} }} }}\n{}",
-                     light, dark, rules);
 }
 
 }  // namespace
@@ -130,12 +109,11 @@ void Drawing::text(Point at, std::string_view text, std::string_view classes, An
 
 std::string Drawing::file(double width, double height, std::string_view title) const {
   return fmt::format(
-             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" fill=\"{0}\" font-family=\"system-ui, 'DejaVu Sans', "
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" fill=\"{0}\" font-family=\"system-ui, 'DejaVu Sans', "
              "sans-serif\" font-size=\"12\" viewBox=\"0 0 {1} {2}\" width=\"{1}\" height=\"{2}\" "
              "role=\"img\">\n<title>{3}</title>\n",
-             palette[0].light, coordinate(width), coordinate(height), escaped(title)) +
-         "<style>" + style() + "</style>\n<rect" + attributes("paper") + " width=\"100%\" height=\"100%\"/>\n" + body_ +
-         "</svg>\n";
+             palette[0].value, coordinate(width), coordinate(height), escaped(title)) +
+         "<rect" + attributes("paper") + " width=\"100%\" height=\"100%\"/>\n" + body_ + "</svg>\n";
 }
 
 }  // namespace glgemm::tools

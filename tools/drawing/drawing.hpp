@@ -33,7 +33,7 @@ class Drawing {
   /// What follows is drawn with this point as its origin.
   void move_to(Point origin) { origin_ = origin; }
 
-  /// A file of its own, with the style and a background.
+  /// A file of its own, with a background.
   std::string file(double width, double height, std::string_view title) const;
 
  private:

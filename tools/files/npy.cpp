@@ -28,7 +28,7 @@ constexpr std::string_view magic = "\x93NUMPY";
 /// NumPy's own headers of plain arrays have some 128 bytes; what is longer than this is not one of them.
 constexpr std::int64_t max_header = 1 << 20;
 
-/// What a file holds that read_header cannot take: the end of the sentence "'A.npy' holds ...".
+/// What a file holds that NpyFile cannot take: the end of the sentence "'A.npy' holds ...".
 class Content : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -317,10 +317,6 @@ std::int64_t convert(const void* from, std::int64_t count, void* to, std::int64_
 }
 
 }  // namespace
-
-NpyHeader read_header(const InputFile& file, Dimensions dimensions) {
-  return naming(file, [&] { return header_of(file, std::nullopt, dimensions); });
-}
 
 void require_whole(const InputFile& beginning) {
   naming(beginning, [&] { require_whole(beginning, array_of(beginning)); });

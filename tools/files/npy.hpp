@@ -83,14 +83,8 @@ struct Dimensions {
 };
 
 /// Compares what the header says with the length of the file, which may be one whose beginning alone is here.
-/// @throws FileError  as read_header, but for the dimensions
+/// @throws FileError  as NpyFile, but for the dimensions
 void require_whole(const InputFile& beginning);
-
-/// Reads the header and compares it with the file's length.
-/// @throws FileError  it is no .npy file, malformed, truncated, followed by further bytes, of other dimensions, or too large to
-/// be
-///                    counted; or its elements are no numbers of a fixed size
-NpyHeader read_header(const InputFile& file, Dimensions dimensions = {});
 
 /// An array in a file, .npy for one, of bool, integers of 8 to 64 bits, float16, float32, float64, complex64 or complex128
 /// elements of either byte order, or of types beyond NumPy's, in C or Fortran order, of which any section can be read.
@@ -101,8 +95,10 @@ NpyHeader read_header(const InputFile& file, Dimensions dimensions = {});
 /// converted.
 class NpyFile {
  public:
-  /// Reads the header. Elements are read in their own type, or as float64 if glgemm does not have that.
-  /// @throws FileError  as read_header, or the elements are of another type
+  /// Reads the header and compares it with the file's length. Elements are read in their own type, or as float64 if glgemm does
+  /// not have that.
+  /// @throws FileError  it is no .npy file, malformed, truncated, followed by further bytes, of other dimensions, too large to be
+  ///                    counted, or of elements of another type
   explicit NpyFile(ArrayFile file, Dimensions dimensions = {});
   /// Reads elements as this type from here on.  @throws FileError  the elements are complex and the type is not
   void convert_to(Type type);

@@ -18,7 +18,6 @@
 
 #include "arguments/help.hpp"
 #include "arguments/options.hpp"
-#include "bench/roofline.hpp"
 #include "files/formats.hpp"
 #include "inspect/convolution.hpp"
 #include "inspect/inspect.hpp"
@@ -47,7 +46,6 @@ struct Arguments {
   bool tables = false;
   bool compiled = false;
   std::string image;
-  std::string roofline;
   double runs = 1000;
   std::int64_t split_k = 0;
   std::string precision = "standard";
@@ -215,16 +213,6 @@ Planned plan_of(const Arguments& arguments, const Problem& problem, const Device
   return {window, options, stream.window, std::move(why), std::move(stream)};
 }
 
-/// The roofline of the file; without a file, of the device, if it is there.
-std::optional<Roofline> roof_of(const Arguments& arguments, const Device& device) {
-  if (!arguments.roofline.empty()) return read_roofline(arguments.roofline);
-  if (!device.is_present) return std::nullopt;
-  const HeadlessContext context({.device = arguments.device});
-  // Less than `bench --roofline` takes, and so less exact.
-  return measure_roofline(HeadlessContext::get_proc_address, device.limits.cpu,
-                          {.bytes = std::int64_t{128} << 20, .milliseconds = 4});
-}
-
 int inspect_convolution(Arguments& arguments) {
   std::vector<NamedProblem> problems;
   Convolution convolution;
@@ -251,9 +239,7 @@ int inspect(Arguments& arguments) {
     std::optional<ModelProducts> products;
     if (!arguments.as.empty() || !arguments.device.empty() || arguments.no_device || arguments.columns) {
       const Device device = find_device(arguments);
-      products = products_of(model, arguments.columns.value_or(1), device, roof_of(arguments, device));
-    } else if (!arguments.roofline.empty()) {
-      throw std::invalid_argument("--roofline: --columns, --device or --as says that products are to be shown");
+      products = products_of(model, arguments.columns.value_or(1), device);
     }
     return show(arguments.json, json_of(model, products), [&] { print(model, products); });
   }
@@ -264,8 +250,8 @@ int inspect(Arguments& arguments) {
   if (arguments.compiled) return show_compiled(arguments, problems, options);
   if (problems.size() > 1)
     throw std::invalid_argument(fmt::format("--shape is given {} times; only --compiled takes several", problems.size()));
-  if (!arguments.image.empty()) require_svg(arguments.image, "--image");
-  if (!arguments.roofline.empty()) throw std::invalid_argument("--roofline is for the products of a model");
+  if (!arguments.image.empty() && !arguments.image.ends_with(".svg"))
+    throw std::invalid_argument("--image: '" + arguments.image + "' does not end in .svg, the only format that is written");
   const Device device = find_device(arguments);
   options.experimental.edit().tuning = device.tuning;
   const Planned planned = plan_of(arguments, problems.front(), device, options);
@@ -331,8 +317,6 @@ void add_inspect(CLI::App& app, int& status) {
           ->excludes(memory, device_memory, as, no_device, all, source);
   add_option(*verb, "--image", arguments->image, "FILE.svg", "Draw the plan: pieces, slices, tiles, windows of k, bytes")
       ->excludes(compiled);
-  add_option(*verb, "--roofline", arguments->roofline, "FILE",
-             "How fast the device reads, from JSON of 'bench --roofline' or of 'report'; without it the device is measured");
   add_option_with_default(*verb, "--steps", arguments->shown.steps, "COUNT", "How many dispatches to list")
       ->check(in_range(0, 1000000));
   auto* convolution =
@@ -340,16 +324,10 @@ void add_inspect(CLI::App& app, int& status) {
                  "The convolution that is shown: images x size x channels, then output channels x the filters' size, then "
                  "parameters, as in 1x56x56x64,64x3x3,padding=1; with --compiled as often as wanted")
           ->allow_extra_args(false);
-  static constexpr std::array with_convolution{"--help",      "--convolution", "--type",   "--kernel",  "--precision",
-                                               "--split-k",   "--runs",        "--device", "--api",     "--as",
-                                               "--no-device", "--json",        "MODEL",    "--compiled"};
-  for (CLI::Option* const option : verb->get_options())
-    if (std::find(with_convolution.begin(), with_convolution.end(), option->get_name()) == with_convolution.end())
-      convolution->excludes(option);
-  const std::array<std::string, 6> with_model{"--help", "--as", "--device", "--no-device", "--roofline", "--api"};
-  for (CLI::Option* const option : verb->get_options())
-    if (option != model && std::find(with_model.begin(), with_model.end(), option->get_name()) == with_model.end())
-      model->excludes(option);
+  exclude_all_but(*verb, convolution,
+                  {"--help", "--type", "--kernel", "--precision", "--split-k", "--runs", "--device", "--api", "--as",
+                   "--no-device", "MODEL", "--compiled"});
+  exclude_all_but(*verb, model, {"--help", "--as", "--device", "--no-device", "--api"});
   add_number(*verb, "--columns", arguments->columns, parse_size, "N",
              "Show also what would run for the products of a model's matrices with one of so many columns (--as or --device "
              "alone: 1)")

@@ -27,16 +27,18 @@ std::string_view name_of(FilterLayout layout) {
   return layout == FilterLayout::ohwi ? "ohwi" : layout == FilterLayout::oihw ? "oihw" : "hwio";
 }
 
-/// "(-1, -1)".
-std::string place_text(const Three& values, const Convolution& convolution) {
+/// Those of the numbers that belong to the dimensions of the images: "56 x 56".
+std::string text_of(const Three& values, const Convolution& convolution, std::string_view between = " x ") {
   std::string text;
   for (std::size_t d = 3 - convolution.input.size.size(); d < 3; ++d)
-    text += fmt::format("{}{}", text.empty() ? "(" : ", ", values[d]);
-  return text + ")";
+    text += fmt::format("{}{}", text.empty() ? "" : between, grouped(values[d]));
+  return text;
 }
 
-std::string types_of(const Convolution& convolution) {
-  return to_string(Formats{{convolution.input.type}, {convolution.filters.type, convolution.filters.quantization}});
+/// The sizes of a plan's product as the convolution has them: m pixels of the output, n of its channels.
+Shape sizes_of(const Plan& product) {
+  const Problem& p = product.problem;
+  return product.transposed ? Shape{p.n, p.m, p.k} : Shape{p.m, p.n, p.k};
 }
 
 /// How an operand's elements are found.
@@ -57,13 +59,13 @@ std::string_view addressing_name(const Operand& operand) {
 
 void print_product(const PlannedConvolution& planned, std::size_t number) {
   const Plan& product = planned.plan.products()[number];
-  const auto [m, n, k] = sizes_of(product);
+  const Shape size = sizes_of(product);
   const std::size_t count = planned.plan.products().size();
   line(count == 1 ? "product" : fmt::format("phase {}", number + 1),
        "{} (m x n x k){}: pixels x channels of output x elements "
        "under the filter",
-       times({m, n, k}), product.problem.batch > 1 ? fmt::format(", {} images", product.problem.batch) : "");
-  if (m == 0 || n == 0) return;
+       times({size.m, size.n, size.k}), product.problem.batch > 1 ? fmt::format(", {} images", product.problem.batch) : "");
+  if (size.m == 0 || size.n == 0) return;
   line("  kernel", "{}", to_string(product.kernel));
   const Operand &a = product.transposed ? product.problem.b : product.problem.a,
                 &b = product.transposed ? product.problem.a : product.problem.b;
@@ -76,22 +78,6 @@ void print_product(const PlannedConvolution& planned, std::size_t number) {
 }
 
 }  // namespace
-
-std::int64_t PlannedConvolution::products() const {
-  return std::ssize(plan.products()) * plan.problem.groups * plan.pieces;
-}
-
-std::string sizes_text(const Three& values, const Convolution& convolution) {
-  std::string text;
-  for (std::size_t d = 3 - convolution.input.size.size(); d < 3; ++d)
-    text += fmt::format("{}{}", text.empty() ? "" : " x ", grouped(values[d]));
-  return text;
-}
-
-ProductSizes sizes_of(const Plan& product) {
-  const Problem& p = product.problem;
-  return product.transposed ? ProductSizes{p.n, p.m, p.k} : ProductSizes{p.m, p.n, p.k};
-}
 
 PlannedConvolution plan_of(const Convolution& convolution, const Device& device, const PlanOptions& options) {
   PlannedConvolution result{
@@ -114,15 +100,16 @@ void print(const PlannedConvolution& planned, const Device& device) {
   const Convolution& convolution = planned.convolution;
   line("device", "{}", device.name);
   line("  class", "{}", to_string(device.limits.device_class));
-  line("convolution", "{} in {}, {} GFLOP", planned.text, types_of(convolution), decimal(flops_of(convolution) / 1e9));
+  line("convolution", "{} in {}, {} GFLOP", planned.text, to_string(formats_of(convolution)),
+       decimal(flops_of(convolution) / 1e9));
   const auto bytes = [](std::int64_t elements, Type type) { return grouped(elements * element_bytes(type)); };
-  line("  input", "{} of {}, {}, {}, {} bytes", counted(problem.batch, "image"), sizes_text(problem.input, convolution),
+  line("  input", "{} of {}, {}, {}, {} bytes", counted(problem.batch, "image"), text_of(problem.input, convolution),
        counted(problem.input_channels, "channel"), name_of(problem.input_layout),
        bytes(input_elements(convolution), problem.input_type));
   line("  filters", "{} of {}, {}, {}, {} bytes", counted(problem.output_channels, "filter"),
-       sizes_text(problem.filter, convolution), counted(problem.input_channels / problem.groups, "channel"),
+       text_of(problem.filter, convolution), counted(problem.input_channels / problem.groups, "channel"),
        name_of(problem.filter_layout), grouped(storage_bytes(problem.filters, filter_elements(convolution))));
-  line("  output", "{} of {}, {}, {}, {} bytes\n", counted(problem.batch, "image"), sizes_text(problem.output, convolution),
+  line("  output", "{} of {}, {}, {}, {} bytes\n", counted(problem.batch, "image"), text_of(problem.output, convolution),
        counted(problem.output_channels, "channel"), name_of(problem.output_layout),
        bytes(output_elements(convolution), problem.output_type));
   if (plan.depthwise)
@@ -131,8 +118,8 @@ void print(const PlannedConvolution& planned, const Device& device) {
     line("runs", "{}, each of {} and {} of output", counted(plan.pieces, "piece"), counted(plan.piece_images, "image"),
          counted(plan.piece_rows, "row"));
   if (plan.border().size_bytes > 0)
-    line("copy", "{} elements of each image of a piece, its border included, from {} on, {} bytes",
-         sizes_text(plan.border().size, convolution), place_text(plan.border().first, convolution),
+    line("copy", "{} elements of each image of a piece, its border included, from ({}) on, {} bytes",
+         text_of(plan.border().size, convolution), text_of(plan.border().first, convolution, ", "),
          grouped(plan.border().size_bytes));
   else
     line("copy", "none: the input is read as it lies");
@@ -140,8 +127,8 @@ void print(const PlannedConvolution& planned, const Device& device) {
   for (std::size_t i = 0; i < std::min(plan.products().size(), most_phases); ++i) print_product(planned, i);
   if (plan.products().size() > most_phases)
     line("", "and {}", counted(std::ssize(plan.products()) - static_cast<std::int64_t>(most_phases), "more phase"));
-  if (planned.products() > 1)
-    line("in all", "{}: {}, {}, {}", counted(planned.products(), "product"), counted(std::ssize(plan.products()), "phase"),
+  if (const std::int64_t products = std::ssize(plan.products()) * problem.groups * plan.pieces; products > 1)
+    line("in all", "{}: {}, {}, {}", counted(products, "product"), counted(std::ssize(plan.products()), "phase"),
          counted(problem.groups, "group"), counted(plan.pieces, "piece"));
 }
 
@@ -151,11 +138,11 @@ std::string json_of(const PlannedConvolution& planned, const Device& device) {
   Json products = Json::array();
   for (std::size_t i = 0; i < plan.products().size(); ++i) {
     const Plan& each = plan.products()[i];
-    const auto [m, n, k] = sizes_of(each);
+    const Shape size = sizes_of(each);
     const bool swapped = each.transposed;
-    products.push_back({{"m", m},
-                        {"n", n},
-                        {"k", k},
+    products.push_back({{"m", size.m},
+                        {"n", size.n},
+                        {"k", size.k},
                         {"batch", each.problem.batch},
                         {"kernel", to_string(each.kernel)},
                         {"input", addressing_name(swapped ? each.problem.b : each.problem.a)},
@@ -168,7 +155,7 @@ std::string json_of(const PlannedConvolution& planned, const Device& device) {
       Json{{"device", device.name},
            {"class", to_string(device.limits.device_class)},
            {"convolution", planned.text},
-           {"type", types_of(planned.convolution)},
+           {"type", to_string(formats_of(planned.convolution))},
            {"m", product.m},
            {"n", product.n},
            {"k", product.k},

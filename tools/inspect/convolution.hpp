@@ -1,8 +1,6 @@
 // glgemm inspect --convolution: what would run for a convolution.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,8 +16,6 @@ struct PlannedConvolution {
   Convolution convolution;
   ConvolutionPlan plan;
   std::vector<double> expected_seconds;  ///< of each of the plan's products; 0 where that is not known
-  /// Products of all phases, groups and pieces.
-  std::int64_t products() const;
 };
 
 /// @throws as make_plan
@@ -29,14 +25,5 @@ PlannedConvolution plan_of(const Convolution& convolution, const Device& device,
 void print(const PlannedConvolution& planned, const Device& device);
 /// One JSON object with a line feed at its end.
 std::string json_of(const PlannedConvolution& planned, const Device& device);
-
-/// The sizes of a plan's product as the convolution has them: m pixels of the output, n of its channels.
-struct ProductSizes {
-  std::int64_t m, n, k;
-};
-ProductSizes sizes_of(const Plan& product);
-
-/// "56 x 56": the numbers, of three, that belong to the dimensions of the images.
-std::string sizes_text(const std::array<std::int64_t, 3>& values, const Convolution& convolution);
 
 }  // namespace glgemm::tools

@@ -61,6 +61,12 @@ std::vector<PassedOver> passed_over(const Planned& planned, const Device& device
   return list;
 }
 
+/// For people.
+std::string_view stage_name(Stage stage) {
+  constexpr std::array<std::string_view, stage_count> names{"pack A", "pack B", "multiply", "add up", "copy", "convolve"};
+  return names.at(static_cast<std::size_t>(stage));
+}
+
 std::string_view stage_key(Stage stage) {
   constexpr std::array<std::string_view, stage_count> names{"pack_a", "pack_b", "multiply", "reduce", "copy", "depthwise"};
   return names.at(static_cast<std::size_t>(stage));
@@ -160,11 +166,6 @@ void print(const StreamPlan& plan) {
 }
 
 }  // namespace
-
-std::string_view stage_name(Stage stage) {
-  constexpr std::array<std::string_view, stage_count> names{"pack A", "pack B", "multiply", "add up", "copy", "convolve"};
-  return names.at(static_cast<std::size_t>(stage));
-}
 
 std::string types_text(const Problem& problem) {
   return to_string(Formats{problem.a.format, problem.b.format});

@@ -41,11 +41,9 @@ struct Shown {
   std::int64_t steps = 8;          ///< so many dispatches
 };
 
-/// "pack A", "pack B", "multiply" or "add up".
-std::string_view stage_name(Stage stage);
-/// The names of a plan's stages, in order.
 /// "f16", "q4_0/f32": the types of A and B.
 std::string types_text(const Problem& problem);
+/// The names of a plan's stages, in order.
 std::string stage_names(const Plan& plan, std::string_view between);
 
 /// A plan on the standard output.
@@ -60,15 +58,12 @@ struct ModelProducts {
     std::optional<Plan> plan;
     std::string why_not{};  ///< in place of the plan
     double expected_seconds = 0;
-    std::int64_t bytes = 0;     ///< A, B and C
-    double memory_seconds = 0;  ///< that these take at the device's rate; 0 where that is not known
+    std::int64_t bytes = 0;  ///< A, B and C
   };
   std::string device;
   std::vector<std::optional<Product>> products;  ///< of each tensor; none where it is no matrix of a type that glgemm has
 };
-struct Roofline;
-ModelProducts products_of(const ModelFile& model, std::int64_t columns, const Device& device,
-                          const std::optional<Roofline>& roof);
+ModelProducts products_of(const ModelFile& model, std::int64_t columns, const Device& device);
 
 /// The tensors of a model, a line for each, on the standard output.
 void print(const ModelFile& model, const std::optional<ModelProducts>& products);

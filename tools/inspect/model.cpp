@@ -15,7 +15,6 @@
 #include <nlohmann/json.hpp>
 
 #include "arguments/json.hpp"
-#include "bench/roofline.hpp"
 #include "files/formats.hpp"
 #include "inspect/inspect.hpp"
 #include "inspect/numbers.hpp"
@@ -38,16 +37,10 @@ std::string shape_text(const ModelTensor& tensor) {
   return tensor.shape.empty() ? "scalar" : fmt::format("{}", fmt::join(tensor.shape, "x"));
 }
 
-double milliseconds_of(double seconds) {
-  return 1000 * seconds;
-}
-
-/// The end of a tensor's line: what its product moves, how long that takes at least, and what runs.
+/// The end of a tensor's line: what its product moves, and what runs.
 std::string product_text(const std::optional<ModelProducts::Product>& product) {
-  if (!product) return fmt::format("  {:>14} {:>12}  {:<32}", "-", "-", "-");
-  const std::string at_least =
-      product->memory_seconds > 0 ? fmt::format("{:.4g} ms", milliseconds_of(product->memory_seconds)) : "-";
-  return fmt::format("  {:>14} {:>12}  {:<32}", product->bytes, at_least,
+  if (!product) return fmt::format("  {:>14}  {:<32}", "-", "-");
+  return fmt::format("  {:>14}  {:<32}", product->bytes,
                      product->plan ? std::string(name(product->plan->kernel)) +
                                          (product->plan->stages().size() > 1 ? ": " + stage_names(*product->plan, ", ") : "")
                                    : "none: " + product->why_not);
@@ -60,7 +53,6 @@ Json product_json(const ModelProducts::Product& product) {
             {"k", p.k},
             {"type", types_text(p)},
             {"bytes", product.bytes},
-            {"memory_seconds", product.memory_seconds > 0 ? Json(product.memory_seconds) : Json()},
             {"kernel", product.plan ? Json(to_string(product.plan->kernel)) : Json()},
             {"expected_seconds", product.plan ? Json(product.expected_seconds) : Json()},
             {"workspace_bytes", product.plan ? Json(product.plan->workspace.size_bytes) : Json()}};
@@ -70,8 +62,7 @@ Json product_json(const ModelProducts::Product& product) {
 
 }  // namespace
 
-ModelProducts products_of(const ModelFile& model, std::int64_t columns, const Device& device,
-                          const std::optional<Roofline>& roof) {
+ModelProducts products_of(const ModelFile& model, std::int64_t columns, const Device& device) {
   ModelProducts result{device.name, {}};
   for (const ModelTensor& tensor : model.tensors()) {
     auto& product = result.products.emplace_back();
@@ -80,7 +71,6 @@ ModelProducts products_of(const ModelFile& model, std::int64_t columns, const De
     product.emplace();
     product->problem = problem_of({tensor.shape[0], columns, tensor.shape[1]}, with_activations(*format));
     for (const Role role : {Role::a, Role::b, Role::c}) product->bytes += bytes_of(product->problem, role);
-    if (roof) product->memory_seconds = static_cast<double>(product->bytes) / roof->read_gb_per_s() / 1e9;
     try {
       Explanation why;
       PlanOptions options;
@@ -108,7 +98,7 @@ void print(const ModelFile& model, const std::optional<ModelProducts>& products)
   std::cout << fmt::format("{}: {} {}, {}\n", visible(model.path()), count, count == 1 ? "tensor" : "tensors", bytes_text(bytes));
   if (products) std::cout << "device: " << products->device << '\n';
   std::cout << fmt::format("\n{:<{}}  {:<{}}  {:>14}{}  name\n", "type", type_width, "shape", shape_width, "bytes",
-                           products ? fmt::format("  {:>14} {:>12}  {:<32}", "moved", "at least", "runs") : "");
+                           products ? fmt::format("  {:>14}  {:<32}", "moved", "runs") : "");
   for (std::size_t i = 0; i < count; ++i) {
     const ModelTensor& tensor = model.tensors()[i];
     std::cout << fmt::format("{:<{}}  {:<{}}  {:>14}{}  {}\n", visible(tensor.type_name) + (own_name(tensor).empty() ? "*" : ""),

@@ -3,17 +3,55 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <stdexcept>
+#include <tuple>
 
 #include "drawing/drawing.hpp"
 #include "inspect/numbers.hpp"
-#include "inspect/picture.hpp"
 #include "product/shapes.hpp"
+#include "terminal/texts.hpp"
 
 namespace glgemm::tools {
 namespace {
 
 using Anchor = Drawing::Anchor;
+
+constexpr double panel_width = 470;
+constexpr std::size_t panel_characters = 68;  ///< of text, across a panel
+
+/// Lengths as they are drawn: in proportion where that leaves the shortest one legible, else by a power that does.
+class Proportions {
+ public:
+  explicit Proportions(std::initializer_list<std::int64_t> lengths) {
+    double least = 1e300, most = 1;
+    for (const std::int64_t length : lengths) {
+      least = std::min(least, static_cast<double>(std::max<std::int64_t>(1, length)));
+      most = std::max(most, static_cast<double>(length));
+    }
+    constexpr double widest = 6;
+    if (most / least > widest) power_ = std::log(widest) / std::log(most / least);
+  }
+  double operator()(std::int64_t length) const {
+    return std::pow(static_cast<double>(std::max<std::int64_t>(1, length)), power_);
+  }
+  bool true_to_scale() const { return power_ == 1; }
+
+ private:
+  double power_ = 1;
+};
+
+/// Lines below each other, the long ones wrapped.  @return where they end
+double lines_of_text(Drawing& picture, double x, double y, const std::vector<std::string>& lines,
+                     std::size_t most = panel_characters) {
+  for (std::string line : lines)
+    while (!line.empty()) {
+      const std::size_t space = line.size() <= most ? std::string::npos : line.rfind(' ', most);
+      picture.text({x, y += 17}, line.substr(0, space));
+      line = space == std::string::npos ? "" : "  " + line.substr(space + 1);
+    }
+  return y;
+}
 
 std::int64_t parameter_or(const Kernel& kernel, std::string_view name, std::int64_t other) {
   for (const KernelParameter& one : parameters(kernel))
@@ -81,8 +119,9 @@ double draw_product(Drawing& picture, const Planned& planned) {
   std::vector<std::string> lines;
   const auto operand = [&](const char* name, Role role, std::int64_t rows, std::int64_t columns, std::int64_t r, std::int64_t s) {
     const std::int64_t piece_bytes = storage_bytes(format_of(p, role), r * s);
-    lines.push_back(std::string(name) + ": " + times({rows, columns}) + ", " + binary_bytes_text(bytes_of(p, role)) +
-                    (r < rows || s < columns ? "; at a time " + times({r, s}) + ", " + binary_bytes_text(piece_bytes) : ""));
+    lines.push_back(
+        std::string(name) + ": " + times({rows, columns}) + ", " + bytes_text(static_cast<double>(bytes_of(p, role))) +
+        (r < rows || s < columns ? "; at a time " + times({r, s}) + ", " + bytes_text(static_cast<double>(piece_bytes)) : ""));
   };
   operand("A", Role::a, cut.m, cut.k, cut.piece_m, cut.piece_k);
   operand("B", Role::b, cut.k, cut.n, cut.piece_k, cut.piece_n);
@@ -206,7 +245,7 @@ double draw_block(Drawing& picture, const Planned& planned) {
     lines.emplace_back("each invocation of the workgroup has such a tile, of this item or of a next one");
   else if (sharing > 1)
     lines.push_back(grouped(sharing) + " invocations share each part and take turns along k");
-  lines.push_back(shared > 0 ? binary_bytes_text(shared) + " of shared memory for the workgroup"
+  lines.push_back(shared > 0 ? grouped(shared) + " bytes" + " of shared memory for the workgroup"
                              : "no shared memory: from registers alone");
   if (!length.true_to_scale()) lines.emplace_back("Not to scale: the longer side is drawn shorter.");
   return lines_of_text(picture, 0, box.y + box.height + 6, lines);
@@ -260,18 +299,29 @@ double draw_bytes(Drawing& picture, const Planned& planned) {
   const Plan& plan = planned.plan;
   const Problem& p = planned.stream ? planned.stream->problem : plan.problem;
   const WorkspaceLayout& space = plan.workspace;
-  std::vector<BytesRow> rows{{"A", bytes_of(p, Role::a), "c0 fill"},
-                             {"B", bytes_of(p, Role::b), "c1 fill"},
-                             {"C", bytes_of(p, Role::c), "c2 fill"},
-                             {"A's panels", space.panels_a.size_bytes, "c0 fill"},
-                             {"B's panels", space.panels_b.size_bytes, "c1 fill"},
-                             {"sums", space.sums.size_bytes, "c2 fill"}};
+  std::vector<std::tuple<const char*, std::int64_t, const char*>> rows{{"A", bytes_of(p, Role::a), "c0 fill"},
+                                                                       {"B", bytes_of(p, Role::b), "c1 fill"},
+                                                                       {"C", bytes_of(p, Role::c), "c2 fill"},
+                                                                       {"A's panels", space.panels_a.size_bytes, "c0 fill"},
+                                                                       {"B's panels", space.panels_b.size_bytes, "c1 fill"},
+                                                                       {"sums", space.sums.size_bytes, "c2 fill"}};
   if (const auto& s = planned.stream) {
-    rows.push_back({"all on the device", s->device_bytes, "c3 fill"});
-    rows.push_back({"host, for strips", s->host_bytes, "c4 fill"});
-    rows.push_back({"moved", static_cast<std::int64_t>(s->moved_bytes), "c5 fill"});
+    rows.emplace_back("all on the device", s->device_bytes, "c3 fill");
+    rows.emplace_back("host, for strips", s->host_bytes, "c4 fill");
+    rows.emplace_back("moved", static_cast<std::int64_t>(s->moved_bytes), "c5 fill");
   }
-  return draw_bars(picture, rows);
+  picture.text({0, 14}, "Bytes", "title");
+  std::int64_t most = 1;
+  for (const auto& [name, bytes, classes] : rows) most = std::max(most, bytes);
+  double y = 22;
+  for (const auto& [name, bytes, classes] : rows) {
+    picture.text({110, y + 13}, name, {}, Anchor::end);
+    const double width = bytes == 0 ? 0 : std::max(1.0, 240 * static_cast<double>(bytes) / static_cast<double>(most));
+    picture.rectangle({118, y + 2, width, 14}, classes, grouped(bytes) + " bytes");
+    picture.text({126 + width, y + 13}, bytes_text(static_cast<double>(bytes)));
+    y += 20;
+  }
+  return y;
 }
 
 /// The lines above the panels, of at most `most` characters each; only a longer word exceeds that.

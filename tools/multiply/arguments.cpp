@@ -31,21 +31,18 @@ void add_product_options(CLI::App& verb, ProductArguments& arguments) {
       "Multiply N matrices by N: arrays of three dimensions, the first of which is N; one of two dimensions is used for all");
 }
 
-/// Below the options. Lines are broken here, CLI11 leaves them as they are.
 constexpr const char* multiply_footer =
-    "A file's ending is its format: .csv (numbers between commas, a row a line), .mtx (Matrix Market, dense or sparse), .npz "
-    "(an\n"
-    "archive; A.npz:x is its array x), .gguf and .safetensors (models, which are only read; A.gguf:x is the tensor x), and .npy\n"
-    "for all others. - is the standard input or output, as .npy; messages then go to the standard error. An array of one\n"
-    "dimension is a row as A and a column as B, as in numpy.matmul. int64 and other integers that no device has are multiplied\n"
+    "A file's ending is its format: .csv (numbers between commas, a row a line), .mtx (Matrix Market, dense or sparse), .npz (an "
+    "archive; A.npz:x is its array x), .gguf and .safetensors (models, which are only read; A.gguf:x is the tensor x), and .npy "
+    "for all others. - is the standard input or output, as .npy; messages then go to the standard error. An array of one "
+    "dimension is a row as A and a column as B, as in numpy.matmul. int64 and other integers that no device has are multiplied "
     "in a type in which the product of these numbers is exact, or refused.\n"
     "\n"
-    "Where A, B, C and --c, with the device's copies of them, need more main memory than is to be had (twice their bytes "
-    "against\n"
-    "MemAvailable), or where --memory-limit, --device-memory-limit, --accelerators, --resume or --checksums is given, the\n"
+    "Where A, B, C and --c, with the device's copies of them, need more main memory than is to be had (twice their bytes against "
+    "MemAvailable), or where --memory-limit, --device-memory-limit, --accelerators, --resume or --checksums is given, the "
     "product is streamed: read, computed and written piece by piece. What is done lies in OUTPUT.glgemm-part, and which pieces "
-    "in\n"
-    "OUTPUT.glgemm-journal, until all is done; they stay when the run is interrupted, however it is, and --resume goes on with\n"
+    "in OUTPUT.glgemm-journal, until all is done; they stay when the run is interrupted, however it is, and --resume goes on "
+    "with "
     "them. Streamed matrices are .npy files and tensors of models.";
 
 void add_multiply(CLI::App& app, int& status) {
@@ -68,8 +65,7 @@ void add_multiply(CLI::App& app, int& status) {
   add_option_with_default(*verb, "--check", arguments->check, "none|probe|full",
                           "Check the product before it is written: none; probe, a sample of it; full, all of it on the CPU too")
       ->check(one_of({"none", "probe", "full"}));
-  add_option_with_default(*verb, "--kernel", arguments->kernel, "NAME",
-                          "The kernel, with its parameters if wanted, as in tiled:tile=16; auto: the best that can");
+  add_kernel(*verb, arguments->kernel);
   add_precision(*verb, arguments->precision);
   add_vendor(*verb, arguments->vendor);
   CLI::Option* const device = add_device(*verb, arguments->device);

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "arguments/options.hpp"
 #include "system/files.hpp"
@@ -40,9 +40,7 @@ std::vector<std::string> peer_names() {
 }
 
 std::string peers_text(const std::string& between) {
-  std::string text;
-  for (const Known& known : known_peers) text += (text.empty() ? "" : between) + std::string(known.name);
-  return text;
+  return fmt::format("{}", fmt::join(peer_names(), between));
 }
 
 std::vector<std::string> parse_peers(std::string_view text) {
@@ -76,7 +74,7 @@ struct PeerClient::State {
   }
 };
 
-PeerClient::PeerClient(const std::string& name, const std::string& opencl_device) : state_(std::make_unique<State>()) {
+PeerClient::PeerClient(const std::string& name) : state_(std::make_unique<State>()) {
   State& s = *state_;
   s.name = name;
   const std::string program = program_beside("glgemm-peer-" + name);
@@ -86,7 +84,6 @@ PeerClient::PeerClient(const std::string& name, const std::string& opencl_device
   options.channel = true;
   // A peer's threads are to sleep when its call is done, not to spin on the cores that the next one in turn needs.
   options.variables = {{"OPENBLAS_THREAD_TIMEOUT", "4"}, {"OMP_WAIT_POLICY", "passive"}};
-  if (!opencl_device.empty()) options.variables["GLGEMM_OPENCL_DEVICE"] = opencl_device;
   if (const int error = s.process.start({program}, options))
     throw std::runtime_error("--peer: '" + program + "' cannot be run: " + system_message(error));
   s.device = ask("");

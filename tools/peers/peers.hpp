@@ -27,11 +27,9 @@ std::vector<std::string> parse_peers(std::string_view text);
 /// A peer at work. Blocks in every function; one thread at a time.
 class PeerClient {
  public:
-  /// Starts the peer's program, which ends with this object.
-  /// @param opencl_device  an index or a part of a name, for those on OpenCL; empty: GLGEMM_OPENCL_DEVICE if it is set, else the
-  /// first
+  /// Starts the peer's program, which ends with this object. Those on OpenCL take the device that GLGEMM_OPENCL_DEVICE names.
   /// @throws std::runtime_error  the program is not where this one is, or it finds no device; the message says what to install
-  PeerClient(const std::string& name, const std::string& opencl_device);
+  explicit PeerClient(const std::string& name);
   ~PeerClient();
   PeerClient(PeerClient&&) noexcept;
   PeerClient& operator=(PeerClient&&) = delete;

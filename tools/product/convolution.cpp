@@ -228,6 +228,10 @@ void set_formats(Convolution& convolution, const Formats& formats) {
   complete(convolution, "--type");
 }
 
+Formats formats_of(const Convolution& convolution) {
+  return {{convolution.input.type}, {convolution.filters.type, convolution.filters.quantization}};
+}
+
 Shape product_of(const Convolution& convolution) {
   const std::int64_t taps = volume(convolution.filters.size), inputs = convolution.input.channels / convolution.groups,
                      outputs = convolution.output.channels / convolution.groups;

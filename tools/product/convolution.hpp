@@ -37,6 +37,9 @@ void complete(Convolution& convolution, std::string_view what);
 /// @throws std::invalid_argument  the input would be quantised
 void set_formats(Convolution& convolution, const Formats& formats);
 
+/// Of input and filters, as set_formats() takes them.
+Formats formats_of(const Convolution& convolution);
+
 /// The product with as many multiply-adds: of a batch of `groups`.
 Shape product_of(const Convolution& convolution);
 /// 2 m n k of all groups, or 8 for complex numbers.

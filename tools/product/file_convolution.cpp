@@ -128,8 +128,4 @@ void FileConvolution::choose_types(const std::string& type_text_) {
   output.convert_to(convolution.output.type);
 }
 
-std::string FileConvolution::types_text() const {
-  return to_string(Formats{{convolution.input.type}, {convolution.filters.type, convolution.filters.quantization}});
-}
-
 }  // namespace glgemm::tools

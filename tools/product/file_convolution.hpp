@@ -27,9 +27,6 @@ struct FileConvolution {
   Type type = Type::f32;           ///< in which it is checked
   std::vector<std::string> notes;  ///< for the user; reading the files adds others
 
-  /// "f32", "u8/i8": of input and filters.
-  std::string types_text() const;
-
  private:
   void choose_types(const std::string& type);
   void match_shapes();

@@ -39,8 +39,6 @@ void add_report(CLI::App& app, int& status) {
   add_option(*verb, "--shapes", arguments->shapes, "FILE",
              "The products of a CSV file with the header m,n,k,trans_a,trans_b; as often as wanted");
   add_option(*verb, "--gpu-shapes", arguments->gpu_shapes, "FILE", "The same for GPUs, where no --shapes are given");
-  verb->add_flag("--space", arguments->space,
-                 "Compare the planner's choice for each of these shapes with all that it could choose");
   add_option_with_default(*verb, "--peer", arguments->peer, ("auto|none|" + peers_text("|") + "[,...]").c_str(),
                           "Libraries to compare with; auto: those that work here");
   auto* no_tune = verb->add_flag("--no-tune", arguments->no_tune, "Tune nothing");

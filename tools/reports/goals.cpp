@@ -60,7 +60,6 @@ Json goals(const Json& report) {
       add(name, value, gpu && of == "first product, program cache warm" ? 0.2 : none, 0.05, true);
     if (of == "streamed" && over.starts_with("the slower of")) add(name, value, gpu ? 0.85 : none, 0.97);
     if (of != "auto") continue;
-    if (over == "best of space") add(name, value, ratio.contains("mean_of") ? 0.95 : 0.9, 0.97);
     if (!ratio.contains("product")) continue;
     const Json& product = ratio.at("product");
     const std::int64_t m = product.at("m"), n = product.at("n"), k = product.at("k");
@@ -76,6 +75,11 @@ Json goals(const Json& report) {
     else if (over == "naive" && f32 && m == 512 && n == 4 && k == 500000)
       add(name, value, 4, 10);
   }
+  if (report.at("tune").is_object())
+    for (const Json& ratio : report.at("tune").at("ratios"))
+      for (const auto& [name, must] :
+           {std::pair("auto over tuned, geometric mean", 0.95), std::pair("auto over tuned, least", 0.9)})
+        if (ratio.at("name") == name) add(name, ratio.at("value"), must, 0.97);
   for (const Json* bench : benches(report, "enqueue"))
     for (const Json& x : bench->at("results"))
       add("microseconds of CPU for each call of gemm(), " + enqueued_text(x), x.at("cpu_us"), gpu && x.at("n") <= 256 ? 15 : none,

@@ -122,7 +122,6 @@ class Reporter {
     for (const std::string& file : options_.shapes) option("--shapes", name_of(file));
     if (options_.peer != "auto") option("--peer", options_.peer);
     if (options_.no_tune) words.emplace_back("--no-tune");
-    if (options_.space) words.emplace_back("--space");
     if (options_.no_checks) words.emplace_back("--no-checks");
     return joined(words);
   }
@@ -337,7 +336,7 @@ class Reporter {
     if (options_.peer == "none") return names;
     if (options_.peer != "auto") return parse_peers(options_.peer);
     for (const std::string& name : peer_names()) try {
-        const PeerClient peer(parse_peers(name).front(), "");
+        const PeerClient peer(parse_peers(name).front());
         names.push_back(name);
       } catch (const std::exception&) {
         // Not built in, or without a device.
@@ -374,7 +373,7 @@ class Reporter {
   void shapes() {
     if (shapes_of_device().empty()) return left_out("shapes", "no files were given");
     for (const std::string& file : shapes_of_device()) {
-      Words words{"--shapes", file, "--kernel", options_.space ? "auto,space" : "auto", "--cpu-seconds", "0.1"};
+      Words words{"--shapes", file, "--kernel", "auto", "--cpu-seconds", "0.1"};
       if (!peers_.empty()) words.insert(words.end(), {"--peer", joined(peers_, ",")});
       bench("shapes", "shapes of " + name_of(file), words);
     }
@@ -422,9 +421,8 @@ class Reporter {
     const ProgramResult found = run_program({options_.cublas}, variables_, left(300), scratch_);
     if (found.status == 127) return left_out("cuBLAS", "there is no python3");
     if (found.status != 0)
-      return left_out("cuBLAS", found.status == 3
-                                    ? "neither PyTorch nor CuPy with a CUDA device is here (" + last_words(found.err) + ")"
-                                    : why(found));
+      return left_out("cuBLAS",
+                      found.status == 3 ? "PyTorch with a CUDA device is not here (" + last_words(found.err) + ")" : why(found));
     const int rounds = options_.quick || limited() ? 1 : 3;
     report_["cublas"] = {{"library", ""}, {"rounds", rounds}, {"sets", Json::array()}};
     const auto shapes_file = [&](const char* name, const std::vector<int>& sizes) {

@@ -17,7 +17,6 @@ struct ReportOptions {
   double minutes = 0;  ///< for all of it; 0: as long as it takes
   double tune_minutes = 30;
   bool no_tune = false;
-  bool space = false;
   bool quick = false;
   bool no_checks = false;
 };

@@ -257,7 +257,6 @@ std::string results_text(const Json& report, const char* section, const std::str
     if (bench->contains("peers"))
       for (const Json& x : bench->at("peers").at("results")) all.push_back(x);
     for (const Json& x : all) {
-      if (x.contains("space")) continue;
       std::string ratios;
       for (const Json& ratio : bench->at("ratios"))
         if (ratio.at("of") == x.at("requested") && is_of_product(ratio, x))

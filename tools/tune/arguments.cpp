@@ -11,7 +11,6 @@
 
 #include "arguments/options.hpp"
 #include "files/files.hpp"
-#include "terminal/texts.hpp"
 #include "tune/tune.hpp"
 #include "verbs.hpp"
 
@@ -73,18 +72,6 @@ struct Arguments {
   TuneOptions options;
 };
 
-/// Whether a table can have it.
-bool is_date(const std::string& text) {
-  TuningEntry entry{"device", "driver", "", {}, text};
-  Problem& problem = entry.choice.problem;
-  problem.m = problem.n = problem.k = 1;
-  TuningTable table;
-  table.add(entry);
-  std::vector<std::string> notes;
-  TuningTable::parse(table.to_json(), notes);
-  return notes.empty();
-}
-
 int check_table(const std::string& path) {
   InputFile{path};  // what cannot be read at all is bad input
   std::vector<std::string> notes;
@@ -126,8 +113,6 @@ int tune(Arguments& arguments, bool batch_given) {
       const Kernel parsed = parse_kernel(kernel);
       options.kernels.push_back(kernel.find(':') == std::string::npos ? kernel : to_string(parsed));
     }
-  if (options.date.empty()) options.date = today();
-  if (!is_date(options.date)) throw std::invalid_argument("--date: '" + options.date + "' is not of the form 2026-01-31");
   if (options.output.empty()) {
     options.output = TuningTable::user_path();
     if (options.output.empty())
@@ -178,7 +163,6 @@ void add_table(CLI::App& verb, Arguments& arguments) {
   add_vendor(verb, arguments.options.vendor);
   add_option(verb, "-o,--output", arguments.options.output, "FILE",
              "The table, which is added to (default: GLGEMM_TUNING, else glgemm/tuning.json in the user's cache folder)");
-  add_option(verb, "--date", arguments.options.date, "DATE", "The date for the table, as 2026-01-31 (default: today's)");
   verb.add_flag("--resume", arguments.options.resume,
                 "Skip what the table has of this device, and go on with a run that was interrupted");
   arguments.json.add_option(verb, "what was found, and how the planner's own choices compare,");

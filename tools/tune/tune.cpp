@@ -26,6 +26,7 @@
 #include "files/files.hpp"
 #include "inspect/numbers.hpp"
 #include "terminal/progress.hpp"
+#include "terminal/texts.hpp"
 #include "tune/candidate_journal.hpp"
 
 namespace glgemm::tools {
@@ -273,7 +274,7 @@ class Tuner {
   }
 
   TuningEntry entry_for(const TuneProblem& problem, const Best& best, double gflops) const {
-    TuningEntry entry{device_.renderer, device_.version, problem.shape_class, {}, options_.date, device_.processor};
+    TuningEntry entry{device_.renderer, device_.version, problem.shape_class, {}, date_, device_.processor};
     entry.choice.problem = problem_of(problem);
     if (!best.candidate.kernel.empty()) entry.choice.kernel = parse_kernel(best.candidate.kernel);
     entry.choice.split_k = best.candidate.split_k;
@@ -525,16 +526,14 @@ class Tuner {
                         {"split_k", one.candidate.split_k},
                         {"fate", one.fate.what},
                         {"why", one.fate.why}});
-    const Json all{{"device", device_json(device_)},
-                   {"date", options_.date},
-                   {"results", results_},
-                   {"struck_off", struck},
-                   {"ratios", ratios_}};
+    const Json all{
+        {"device", device_json(device_)}, {"date", date_}, {"results", results_}, {"struck_off", struck}, {"ratios", ratios_}};
     return json_text(all);
   }
 
   const TuneOptions& options_;
   std::ostream& out_;
+  const std::string date_ = today();
   DeviceInfo device_;
   std::vector<Seat> seats_{std::clamp(std::thread::hardware_concurrency(), 1U, 16U)};
   std::map<Candidate, Fate> lost_ahead_;  ///< those that took their worker away before their turn

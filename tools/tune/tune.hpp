@@ -28,7 +28,6 @@ struct TuneOptions {
   std::string device;
   std::string vendor = "none";  ///< as `--vendor` gives it
   std::string output;
-  std::string date;
   bool resume = false;
   SearchOptions search;
   double time_limit = 30;  ///< seconds for each candidate

@@ -10,14 +10,100 @@
 #include <vector>
 
 #include <fmt/core.h>
+#include <glad/gl.h>
+#define GLFW_INCLUDE_NONE
+#include <GLFW/glfw3.h>
 
 #include "drawing/image.hpp"
 #include "files/formats.hpp"
 #include "view/network.hpp"
-#include "view/window.hpp"
 
 namespace glgemm::tools {
 namespace {
+
+/// A window with a current OpenGL context.
+class GlWindow {
+ public:
+  /// @throws std::runtime_error  no display, or no OpenGL 4.3
+  GlWindow(int width, int height) {
+    glfwSetErrorCallback([](int, const char* message) { error_ = message; });
+    if (!glfwInit()) throw std::runtime_error("no display to open a window on: " + error_);
+    glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 4);
+    glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 3);
+    glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
+    std::string errors;
+    for (const int api : {GLFW_NATIVE_CONTEXT_API, GLFW_EGL_CONTEXT_API}) {
+      glfwWindowHint(GLFW_CONTEXT_CREATION_API, api);
+      window_ = glfwCreateWindow(width, height, "glgemm-view", nullptr, nullptr);
+      if (window_) break;
+      errors += (errors.empty() ? "" : "; ") + error_;
+    }
+    if (!window_) {
+      glfwTerminate();
+      throw std::runtime_error("no window with OpenGL 4.3: " + errors);
+    }
+    glfwMakeContextCurrent(window_);
+    if (!gladLoadGL(glfwGetProcAddress)) {
+      glfwTerminate();
+      throw std::runtime_error("OpenGL's functions cannot be found");
+    }
+  }
+  ~GlWindow() { glfwTerminate(); }
+  GlWindow(const GlWindow&) = delete;
+  GlWindow& operator=(const GlWindow&) = delete;
+  GLFWwindow* get() const { return window_; }
+
+ private:
+  static inline std::string error_;
+  GLFWwindow* window_ = nullptr;
+};
+
+constexpr char escape_key = '\x1b';
+
+/// From now on the keys that are pressed are appended to `keys`, which must live as long as the window: characters, and
+/// escape_key.
+void listen_to_keys(GLFWwindow* window, std::string& keys) {
+  glfwSetWindowUserPointer(window, &keys);
+  glfwSetKeyCallback(window, [](GLFWwindow* in, int key, int, int action, int) {
+    if (action == GLFW_RELEASE) return;
+    if (key == GLFW_KEY_ESCAPE) static_cast<std::string*>(glfwGetWindowUserPointer(in))->push_back(escape_key);
+  });
+  glfwSetCharCallback(window, [](GLFWwindow* in, unsigned character) {
+    if (character < 128) static_cast<std::string*>(glfwGetWindowUserPointer(in))->push_back(static_cast<char>(character));
+  });
+}
+
+/// One triangle that covers the window.
+constexpr std::string_view cover_shader = R"(
+void main() { gl_Position = vec4(gl_VertexID == 1 ? 3.0 : -1.0, gl_VertexID == 2 ? 3.0 : -1.0, 0.0, 1.0); }
+)";
+
+/// Draws a MapPanel of floats, read from their buffer, and where none of its cells lies the picture that the host has drawn.
+constexpr std::string_view panel_shader = R"(
+layout(std430, binding = 0) readonly buffer Elements { float elements[]; };
+layout(std430, binding = 1) readonly buffer Colours { uint colours[257]; };  // the last one for NaN and infinity
+uniform sampler2D surroundings;
+uniform int height, cell, gap, columns, channels, size, line;
+uniform ivec2 corner;
+uniform vec2 range;
+out vec4 pixel;
+
+void main() {
+  ivec2 at = ivec2(gl_FragCoord.x, height - 1 - int(gl_FragCoord.y));
+  pixel = texelFetch(surroundings, at, 0);
+  ivec2 inside = at - corner;
+  int pitch = cell * size + gap;
+  ivec2 map = inside / pitch, within = inside % pitch, position = within / cell;
+  int channel = map.y * columns + map.x;
+  if (any(lessThan(inside, ivec2(0))) || map.x >= columns || channel >= channels || any(greaterThanEqual(position, ivec2(size))) ||
+      any(lessThan(within % cell, ivec2(line))))
+    return;
+  float value = elements[(position.y * size + position.x) * channels + channel];
+  float share = clamp((value - range.x) / (range.y - range.x), 0.0, 1.0);
+  uint colour = isnan(value) || isinf(value) ? 256u : uint(255.0 * share + 0.5);
+  pixel = vec4(unpackUnorm4x8(colours[colour]).bgr, 1.0);
+}
+)";
 
 /// colour() in 256 steps, and the colour of what has none.
 std::vector<std::uint32_t> scale_of_colours() {

@@ -13,8 +13,8 @@
 #include <glgemm/job.hpp>
 #include <glgemm/model_file.hpp>
 
+#include "bench/current_gl.hpp"
 #include "view/digit_scene.hpp"
-#include "view/gl.hpp"
 
 namespace glgemm::tools {
 
