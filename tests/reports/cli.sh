@@ -65,7 +65,7 @@ has stdout 'checks: failed: bin/glgemm_tests: no test case ran; ' \
   "; bin/glgemm_gl_tests: 2 of 7 test cases failed: 'wrong | one', 'another', exit status 1; " \
   "; tests/multiply/cli.sh: passed; tests/multiply/cli_streamed.sh: failed: 'what it is about: status 3'; " \
   "tests/multiply/cli_formats.sh: it is not there; tests/multiply/cli_verify.sh: it is not there; tests/product/cli_convolution.sh: it is not there; tests/files/cli_models.sh: it is not there; tests/tune/cli.sh: it is not there, " \
-  'wrote out/report.json and out/report.md'
+  'wrote out/report.json and out/report.md' 'bound: '
 for script in "$tests"/*/cli*.sh; do
   script=tests${script#"$tests"}
   case $script in tests/arguments/* | tests/inspect/* | tests/plot/* | tests/reports/* | tests/support/*) ;; *) has stdout "$script: " ;; esac

@@ -28,6 +28,7 @@ NO_SHARED = "; no source for the rate of shared memory, which is left out"
 @dataclasses.dataclass(frozen=True)
 class Gpu:
     name: str
+    device_class: str  # of glgemm's: all of them have the same units
     lanes: int  # of a unit
     shared_bytes: int  # that a unit reads or writes a clock; 0 where it is not published
     takes: str  # what takes the place of a multiply-add: every instruction that is "issued", or those for the "vector" units
@@ -36,21 +37,21 @@ class Gpu:
 
 
 GPUS = {
-    "nvidia-turing": Gpu("GeForce RTX 2080", 64, 128, "issued", CUDA, 2),
-    "nvidia-ampere": Gpu("GeForce RTX 3070", 128, 128, "issued", CUDA),
-    "nvidia-ada": Gpu("GeForce RTX 4090", 128, 128, "issued", CUDA),
-    "nvidia-blackwell": Gpu("GeForce RTX 5090", 128, 128, "issued", CUDA),
-    "amd-gcn4": Gpu("Radeon RX 580", 64, 128, "vector", GCN),
-    "amd-vega": Gpu("Radeon RX Vega", 64, 128, "vector", GCN),
-    "amd-rdna2": Gpu("Radeon RX 6800", 64, 128, "vector", RDNA2),
-    "amd-rdna3": Gpu("Radeon RX 7900 XTX", 128, 128, "vector", RDNA3),
-    "amd-rdna4": Gpu("Radeon RX 9070 XT", 128, 128, "vector", RDNA4),
-    "apple-m1": Gpu("Apple M1", 128, 0, "issued", APPLE + NO_SHARED),
-    "adreno-660": Gpu("Adreno 660", 0, 0, "issued", ADRENO + NO_SHARED),
-    "adreno-740": Gpu("Adreno 740", 0, 0, "issued", ADRENO + NO_SHARED),
-    "intel-skylake": Gpu("HD Graphics 530", 64, 64, "vector", GEN9),
-    "intel-tigerlake": Gpu("Iris Xe", 128, 128, "vector", XE + "; no source for shared memory, taken as two subslices of Gen9"),
-    "intel-dg2": Gpu("Arc A770M", 128, 0, "vector", XE + NO_SHARED),
+    "nvidia-turing": Gpu("GeForce RTX 2080", "nvidia-turing", 64, 128, "issued", CUDA, 2),
+    "nvidia-ampere": Gpu("GeForce RTX 3070", "nvidia-ampere", 128, 128, "issued", CUDA),
+    "nvidia-ada": Gpu("GeForce RTX 4090", "nvidia-ada", 128, 128, "issued", CUDA),
+    "nvidia-blackwell": Gpu("GeForce RTX 5090", "nvidia-blackwell", 128, 128, "issued", CUDA),
+    "amd-gcn4": Gpu("Radeon RX 580", "amd-gcn", 64, 128, "vector", GCN),
+    "amd-vega": Gpu("Radeon RX Vega", "amd-vega", 64, 128, "vector", GCN),
+    "amd-rdna2": Gpu("Radeon RX 6800", "amd-rdna2", 64, 128, "vector", RDNA2),
+    "amd-rdna3": Gpu("Radeon RX 7900 XTX", "amd-rdna3", 128, 128, "vector", RDNA3),
+    "amd-rdna4": Gpu("Radeon RX 9070 XT", "amd-rdna4", 128, 128, "vector", RDNA4),
+    "apple-m1": Gpu("Apple M1", "apple-m1", 128, 0, "issued", APPLE + NO_SHARED),
+    "adreno-660": Gpu("Adreno 660", "adreno-6xx", 0, 0, "issued", ADRENO + NO_SHARED),
+    "adreno-740": Gpu("Adreno 740", "adreno-7xx", 0, 0, "issued", ADRENO + NO_SHARED),
+    "intel-skylake": Gpu("HD Graphics 530", "intel-gen9", 64, 64, "vector", GEN9),
+    "intel-tigerlake": Gpu("Iris Xe", "intel-gen12", 128, 128, "vector", XE + "; no source for shared memory, taken as two subslices of Gen9"),
+    "intel-dg2": Gpu("Arc A770M", "intel-xe-hpg", 128, 0, "vector", XE + NO_SHARED),
 }
 # ggml's Vulkan mul_mm for f32, blocks of 128 x 128 x 16: the share of multiply-adds in its main loop, by the same compilers.
 GGML = {"nvidia-ampere": 0.873, "amd-rdna3": 0.831}
