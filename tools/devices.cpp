@@ -1,4 +1,5 @@
 // glgemm devices: every device that EGL offers, and what matters here of each.
+#include <algorithm>
 #include <array>
 #include <iostream>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "arguments/options.hpp"
 #include "bench/probes.hpp"
 #include "terminal/progress.hpp"
+#include "terminal/texts.hpp"
 #include "verbs.hpp"
 
 namespace glgemm::tools {
@@ -64,6 +66,12 @@ std::string times(const std::array<std::int64_t, 3>& sizes) {
 
 std::string joined(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  return text;
 }
 
 void print(const Found& found) {
@@ -118,7 +126,18 @@ void print(const Found& found) {
        fmt::format("{}, {}, {}", probes.parallel_compile ? "compiled in the background" : "compiled one after the other",
                    probes.program_binary_formats > 0 ? "their binaries can be kept" : "without binaries to keep",
                    probes.spirv ? "from GLSL or SPIR-V" : "from GLSL alone"));
-  line("timestamps", probes.timer_bits == 0 ? "none" : fmt::format("of {} bits", probes.timer_bits));
+  line("program binary",
+       probes.binary.bytes == 0
+           ? "none"
+           : fmt::format("{} bytes for a small one, {} of them text{}", probes.binary.bytes, probes.binary.text_bytes,
+                         probes.binary.text.empty() ? "" : fmt::format(": \"{}\"", one_line(probes.binary.text))));
+  if (!probes.shader_extensions.empty()) line("shaders may require", joined(probes.shader_extensions));
+  line("timestamps", probes.timer_bits == 0     ? "none"
+                     : probes.timer_step_ns > 0 ? fmt::format("{} ns apart at least, as seen", probes.timer_step_ns)
+                                                : "all alike");
+  if (probes.timer_bits > 0)
+    line("a dispatch's time", fmt::format("{} of it by timestamps, {} by GL_TIME_ELAPSED", percent(probes.timestamps_say),
+                                          percent(probes.time_elapsed_says)));
 }
 
 Json to_json(const Found& found) {
@@ -156,7 +175,16 @@ Json to_json(const Found& found) {
                     {"image_offset_alignment", probes.image_offset_alignment},
                     {"compute_images", probes.compute_images},
                     {"timer_bits", probes.timer_bits},
-                    {"rounding", Json::object()}};
+                    {"timer_step_ns", probes.timer_step_ns},
+                    {"timestamps_say", probes.timestamps_say},
+                    {"time_elapsed_says", probes.time_elapsed_says},
+                    {"shader_extensions", probes.shader_extensions},
+                    {"rounding", Json::object()},
+                    {"binary",
+                     {{"format", probes.binary.format},
+                      {"bytes", probes.binary.bytes},
+                      {"text_bytes", probes.binary.text_bytes},
+                      {"text", probes.binary.text}}}};
   for (const Rounding& x : probes.rounding)
     json["probes"]["rounding"][x.type] = {{"fma_fused", x.fma_fused},
                                           {"plain_contracted", x.plain_contracted},

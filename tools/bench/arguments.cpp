@@ -250,10 +250,12 @@ void add_entrants(CLI::App& verb, Arguments& arguments) {
       "Kernels, with parameters if wanted, as in naive,tiled:tile=16; auto: the planner's choice; all: each kernel that can run");
   add_precision(verb, arguments.precision)->type_name("fast|standard|extended|reproducible[,...]");
   add_vendor(verb, arguments.vendor);
-  add_option(
-      verb, "--peer", arguments.peer, (peers_text("|") + "[,...]").c_str(),
-      "Other libraries, measured in turn with the kernels; GLGEMM_OPENCL_DEVICE has the OpenCL device of clblast: its index "
-      "or a part of its name (default: the first)");
+  auto* peer = add_option(verb, "--peer", arguments.peer, (peers_text("|") + "[,...]").c_str(),
+                          "Other libraries, measured in turn with the kernels");
+  add_option(verb, "--opencl-device", arguments.options.opencl_device, "DEVICE",
+             "The OpenCL device of clblast: its index or a part of its name (default: GLGEMM_OPENCL_DEVICE, else "
+             "the first)")
+      ->needs(peer);
   verb.add_flag("--roofline", arguments.roofline,
                 "Measure also what the device can compute and read at most, and state each result as a share of it");
   verb.add_flag("--paper", arguments.options.paper, "Show the published figures beside these");

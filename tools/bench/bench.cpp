@@ -74,7 +74,7 @@ std::vector<ShapeRun> make_jobs(const BenchOptions& options, const Limits& limit
 std::vector<PeerClient> start_peers(const BenchOptions& options) {
   std::vector<PeerClient> peers;
   for (const std::string& name : options.peers) {
-    PeerClient& peer = peers.emplace_back(name);
+    PeerClient& peer = peers.emplace_back(name, options.opencl_device);
     for (const Shape& shape : options.shapes) {
       const std::string reason = peer.why_not(peer_problem(shape, options));
       if (!reason.empty()) throw Unsupported(fmt::format("--peer {}: size {}: {}", name, to_string(shape), reason));

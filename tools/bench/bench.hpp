@@ -60,6 +60,7 @@ struct BenchOptions {
   std::optional<int> repeats;      ///< none: for half a second, at least 3 and at most 50
   std::optional<int> warmup;       ///< none: for a tenth of a second, at least 1 and at most 50
   std::vector<std::string> peers;  ///< as parse_peers() gives them
+  std::string opencl_device;       ///< for peers on OpenCL, see PeerClient
   std::optional<RooflineOptions> roofline;
   CheckMethod check = CheckMethod::automatic;
   bool paper = false;               ///< the paper's figures are printed beside ours

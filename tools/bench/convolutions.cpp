@@ -320,7 +320,7 @@ void show_peer(const PeerRow& peer, const ConvolutionRow& row, std::size_t width
 
 BenchResult run_convolutions(const ConvolutionBench& bench, Engine& engine, std::ostream& out) {
   std::vector<PeerClient> peers;
-  for (const std::string& name : bench.options.peers) peers.emplace_back(name);
+  for (const std::string& name : bench.options.peers) peers.emplace_back(name, bench.options.opencl_device);
   Json json = bench_json(engine.device(), peers, nullptr);
   json["left_out"] = Json::array();
   std::size_t width = 11;

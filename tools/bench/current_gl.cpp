@@ -16,6 +16,7 @@ void load_current_gl(GetProcAddress get_proc_address, const std::string& what) {
     throw Unsupported(what + ": the context lacks OpenGL 4.3 and OpenGL ES 3.1");
   if (!es) return;
   glad_glQueryCounter = glad_glQueryCounterEXT;
+  glad_glGetQueryObjectui64v = glad_glGetQueryObjectui64vEXT;
   if (!glad_glTexBufferRange) glad_glTexBufferRange = glad_glTexBufferRangeEXT;
 }
 
@@ -52,6 +53,7 @@ GlProgram::GlProgram(std::initializer_list<Stage> stages, const std::string& beg
     glGetShaderiv(shader, GL_COMPILE_STATUS, &done);
     require(done, shader, glGetShaderInfoLog);
   }
+  glProgramParameteri(name_, GL_PROGRAM_BINARY_RETRIEVABLE_HINT, GL_TRUE);
   glLinkProgram(name_);
   glGetProgramiv(name_, GL_LINK_STATUS, &done);
   require(done, name_, glGetProgramInfoLog);

@@ -29,7 +29,8 @@ class GlProgram {
     GLenum kind;  ///< GL_COMPUTE_SHADER, for one
     std::string_view text;
   };
-  /// Every stage has `beginning` before its text.  @throws GlError  the driver refuses it; the message has its log
+  /// Every stage has `beginning` before its text. The program's binary can be had.  @throws GlError  the driver refuses it; the
+  /// message has its log
   GlProgram(std::initializer_list<Stage> stages, const std::string& beginning);
   ~GlProgram();
   GlProgram(const GlProgram&) = delete;
@@ -37,6 +38,7 @@ class GlProgram {
 
   void use() const;
   GLint location(const char* uniform) const;
+  GLuint name() const { return name_; }
 
  private:
   GLuint name_ = 0;

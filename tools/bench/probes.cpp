@@ -11,7 +11,9 @@
 
 #include <glgemm/error.hpp>
 
+#include "arguments/options.hpp"
 #include "bench/current_gl.hpp"
+#include "bench/samples.hpp"
 
 namespace glgemm::tools {
 namespace {
@@ -129,6 +131,24 @@ std::vector<ArithmeticType> find_arithmetic() {
   return result;
 }
 
+std::vector<std::string> find_shader_extensions() {
+  std::vector<std::string> found;
+  constexpr std::string_view names =
+      "GL_KHR_shader_subgroup_basic,GL_KHR_shader_subgroup_vote,GL_KHR_shader_subgroup_arithmetic,"
+      "GL_KHR_shader_subgroup_ballot,GL_KHR_shader_subgroup_shuffle,GL_KHR_shader_subgroup_shuffle_relative,"
+      "GL_KHR_shader_subgroup_clustered,GL_KHR_shader_subgroup_quad,GL_NV_shader_subgroup_partitioned,"
+      "GL_NV_shader_thread_group,GL_NV_shader_thread_shuffle,GL_ARB_shader_ballot,GL_ARB_shader_group_vote,"
+      "GL_EXT_shader_explicit_arithmetic_types,GL_EXT_shader_explicit_arithmetic_types_int8,"
+      "GL_EXT_shader_explicit_arithmetic_types_int16,GL_EXT_shader_explicit_arithmetic_types_int64,"
+      "GL_EXT_shader_explicit_arithmetic_types_float16,GL_EXT_shader_8bit_storage,GL_EXT_shader_16bit_storage,"
+      "GL_NV_gpu_shader5,GL_AMD_gpu_shader_half_float,GL_AMD_gpu_shader_int16,GL_ARB_gpu_shader_int64,"
+      "GL_NV_shader_atomic_float,GL_NV_shader_atomic_fp16_vector,GL_EXT_control_flow_attributes,"
+      "GL_KHR_memory_scope_semantics,GL_KHR_cooperative_matrix,GL_NV_cooperative_matrix";
+  for (const std::string& name : split_list(names))
+    if (made(shader_beginning(name) + "layout(local_size_x = 1) in;\nvoid main() {}\n")) found.push_back(name);
+  return found;
+}
+
 /// Every value is read from the buffer, so that no compiler computes it; no expression stands there twice, so that none decides
 /// for another.
 std::string rounding_shader(std::string_view name) {
@@ -175,6 +195,101 @@ void find_rounding(const char* type, const char* name, std::vector<Rounding>& al
   all.push_back(std::move(found));
 }
 
+Binary find_binary() {
+  Binary found;
+  const auto program = made(rounding_shader("float"));
+  if (!program) return found;
+  std::array<GLfloat, 23> values{};
+  run(*program, values);  // some compile now
+  GLint size = 0;
+  glGetProgramiv(program->name(), GL_PROGRAM_BINARY_LENGTH, &size);
+  std::string bytes(static_cast<std::size_t>(std::max(size, 0)), '\0');
+  GLenum format = 0;
+  GLsizei written = 0;
+  if (!bytes.empty()) glGetProgramBinary(program->name(), size, &written, &format, bytes.data());
+  bytes.resize(static_cast<std::size_t>(std::max(written, 0)));
+  found.format = format;
+  found.bytes = written;
+  constexpr std::size_t stretch = 16;  // shorter ones may be chance
+  std::string_view longest;
+  const auto readable = [](char c) { return (c >= ' ' && c <= '~') || c == '\n' || c == '\t'; };
+  for (auto at = bytes.begin(); at != bytes.end();) {
+    at = std::find_if(at, bytes.end(), readable);
+    const auto end = std::find_if_not(at, bytes.end(), readable);
+    const std::string_view run_of_text(bytes.data() + (at - bytes.begin()), static_cast<std::size_t>(end - at));
+    if (run_of_text.size() >= stretch) found.text_bytes += static_cast<std::int64_t>(run_of_text.size());
+    if (run_of_text.size() >= stretch && run_of_text.size() > longest.size()) longest = run_of_text;
+    at = end;
+  }
+  found.text = longest.substr(0, 120);
+  return found;
+}
+
+/// What both clocks of the GPU say of a dispatch of some milliseconds, as a share of what the host's says.
+void compare_timers(Probes& probes) {
+  const auto program = made(shader_beginning() +
+                            "layout(local_size_x = 64) in;\n"
+                            "layout(std430, binding = 0) buffer Data { uint count, result; };\n"
+                            "void main() {\n"
+                            "  uint x = gl_GlobalInvocationID.x;\n"
+                            "  for (uint i = 0u; i < count; ++i) x = x * 1664525u + 1013904223u;\n"
+                            "  if (x == 1u) result = x;\n"
+                            "}\n");
+  if (!program) return;
+  const GlBuffer buffer(std::vector<GLuint>{10000, 0});
+  std::array<GLuint, 3> queries{};
+  glGenQueries(3, queries.data());
+  glBindBufferBase(GL_SHADER_STORAGE_BUFFER, 0, buffer.name());
+  program->use();
+  glDispatchCompute(1, 1, 1);
+  struct Sample {
+    double took;
+    std::array<GLuint64, 3> times;
+  };
+  const auto measure = [&](GLuint groups) {
+    Sample sample{};
+    glFinish();
+    const auto begin = Clock::now();
+    glQueryCounter(queries[0], GL_TIMESTAMP);
+    glBeginQuery(GL_TIME_ELAPSED, queries[2]);
+    glDispatchCompute(groups, 1, 1);
+    glEndQuery(GL_TIME_ELAPSED);
+    glQueryCounter(queries[1], GL_TIMESTAMP);
+    glFinish();
+    sample.took = 1e6 * milliseconds_since(begin);
+    for (std::size_t i = 0; i < 3; ++i) glGetQueryObjectui64v(queries[i], GL_QUERY_RESULT, &sample.times[i]);
+    return sample;
+  };
+  GLuint groups = 16;
+  Sample best = measure(groups);
+  while (best.took < 3e6 && groups < 16384) best = measure(groups *= 4);
+  for (int i = 0; i < 4; ++i)  // the fastest: in a slow one something else had the processor
+    if (const Sample again = measure(groups); again.took < best.took) best = again;
+  probes.timestamps_say = static_cast<double>(best.times[1] - best.times[0]) / best.took;
+  probes.time_elapsed_says = static_cast<double>(best.times[2]) / best.took;
+  glUseProgram(0);
+  glBindBufferBase(GL_SHADER_STORAGE_BUFFER, 0, 0);
+  glDeleteQueries(3, queries.data());
+}
+
+/// The least difference of timestamps that follow each other: the step of the clock, or the time of a command.
+std::int64_t timer_step() {
+  std::array<GLuint, 64> queries{};
+  glGenQueries(static_cast<GLsizei>(queries.size()), queries.data());
+  for (const GLuint query : queries) glQueryCounter(query, GL_TIMESTAMP);
+  std::int64_t least = 0;
+  GLuint64 before = 0;
+  for (const GLuint query : queries) {
+    GLuint64 time = 0;
+    glGetQueryObjectui64v(query, GL_QUERY_RESULT, &time);
+    const auto step = static_cast<std::int64_t>(time - before);
+    if (before != 0 && step > 0 && (least == 0 || step < least)) least = step;
+    before = time;
+  }
+  glDeleteQueries(static_cast<GLsizei>(queries.size()), queries.data());
+  return least;
+}
+
 }  // namespace
 
 std::string_view contraction(const Rounding& rounding) {
@@ -202,14 +317,20 @@ Probes probe(GetProcAddress get_proc_address) {
   for (const std::string& name : names)
     if (name.find("cooperative") != std::string::npos) result.matrix_extensions.push_back(name);
   result.arithmetic = find_arithmetic();
+  result.shader_extensions = find_shader_extensions();
   find_rounding<GLfloat>("f32", "float", result.rounding);
   find_rounding<GLdouble>("f64", "double", result.rounding);
+  result.binary = find_binary();
   result.image_buffer_vectors = integer(GL_MAX_TEXTURE_BUFFER_SIZE);
   result.image_offset_alignment = integer(GL_TEXTURE_BUFFER_OFFSET_ALIGNMENT);
   result.compute_images = integer(GL_MAX_COMPUTE_IMAGE_UNIFORMS);
   GLint bits = 0;
   if (glad_glQueryCounter) glGetQueryiv(GL_TIMESTAMP, GL_QUERY_COUNTER_BITS, &bits);
   result.timer_bits = bits;
+  if (bits > 0) {
+    result.timer_step_ns = timer_step();
+    compare_timers(result);
+  }
   while (glGetError() != GL_NO_ERROR) continue;
   return result;
 }

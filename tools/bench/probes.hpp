@@ -38,6 +38,14 @@ struct Rounding {
 /// What becomes of a * b + c, for people.
 std::string_view contraction(const Rounding& rounding);
 
+/// What the driver gives for a small program.
+struct Binary {
+  std::int64_t format = 0;
+  std::int64_t bytes = 0;       ///< 0: none
+  std::int64_t text_bytes = 0;  ///< in readable stretches: of the program's assembly, for one
+  std::string text;             ///< the beginning of the longest stretch
+};
+
 struct Probes {
   std::int64_t extensions = 0;
   std::int64_t program_binary_formats = 0;  ///< 0: no program can be kept for a later process
@@ -45,12 +53,17 @@ struct Probes {
   bool spirv = false;                       ///< GL_ARB_gl_spirv, or OpenGL 4.6
   std::optional<Subgroups> subgroups;
   std::vector<ArithmeticType> arithmetic;
+  std::vector<std::string> shader_extensions;  ///< extensions for arithmetic and subgroups that a shader may require
   std::vector<Rounding> rounding;
+  Binary binary;
   std::vector<std::string> matrix_extensions;  ///< with "cooperative" in their names
   std::int64_t image_buffer_vectors = 0;       ///< GL_MAX_TEXTURE_BUFFER_SIZE
   std::int64_t image_offset_alignment = 0;     ///< GL_TEXTURE_BUFFER_OFFSET_ALIGNMENT, in bytes
   std::int64_t compute_images = 0;             ///< GL_MAX_COMPUTE_IMAGE_UNIFORMS
   std::int64_t timer_bits = 0;                 ///< of GL_TIMESTAMP
+  std::int64_t timer_step_ns = 0;              ///< the least difference that was seen between two timestamps, 0: none
+  double timestamps_say = 0;     ///< a dispatch's time by two timestamps, over its time on the host's clock; should be 1
+  double time_elapsed_says = 0;  ///< its time by GL_TIME_ELAPSED, over its time on the host's clock
 };
 
 /// Asks the context that is current. A type counts where a shader that adds two of its values compiles, runs, and gives the sum

@@ -74,7 +74,7 @@ struct PeerClient::State {
   }
 };
 
-PeerClient::PeerClient(const std::string& name) : state_(std::make_unique<State>()) {
+PeerClient::PeerClient(const std::string& name, const std::string& opencl_device) : state_(std::make_unique<State>()) {
   State& s = *state_;
   s.name = name;
   const std::string program = program_beside("glgemm-peer-" + name);
@@ -84,6 +84,7 @@ PeerClient::PeerClient(const std::string& name) : state_(std::make_unique<State>
   options.channel = true;
   // A peer's threads are to sleep when its call is done, not to spin on the cores that the next one in turn needs.
   options.variables = {{"OPENBLAS_THREAD_TIMEOUT", "4"}, {"OMP_WAIT_POLICY", "passive"}};
+  if (!opencl_device.empty()) options.variables["GLGEMM_OPENCL_DEVICE"] = opencl_device;
   if (const int error = s.process.start({program}, options))
     throw std::runtime_error("--peer: '" + program + "' cannot be run: " + system_message(error));
   s.device = ask("");

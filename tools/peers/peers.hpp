@@ -27,9 +27,11 @@ std::vector<std::string> parse_peers(std::string_view text);
 /// A peer at work. Blocks in every function; one thread at a time.
 class PeerClient {
  public:
-  /// Starts the peer's program, which ends with this object. Those on OpenCL take the device that GLGEMM_OPENCL_DEVICE names.
+  /// Starts the peer's program, which ends with this object.
+  /// @param opencl_device  an index or a part of a name, for those on OpenCL; empty: GLGEMM_OPENCL_DEVICE if it is set, else the
+  /// first
   /// @throws std::runtime_error  the program is not where this one is, or it finds no device; the message says what to install
-  explicit PeerClient(const std::string& name);
+  PeerClient(const std::string& name, const std::string& opencl_device);
   ~PeerClient();
   PeerClient(PeerClient&&) noexcept;
   PeerClient& operator=(PeerClient&&) = delete;

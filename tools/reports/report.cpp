@@ -336,7 +336,7 @@ class Reporter {
     if (options_.peer == "none") return names;
     if (options_.peer != "auto") return parse_peers(options_.peer);
     for (const std::string& name : peer_names()) try {
-        const PeerClient peer(parse_peers(name).front());
+        const PeerClient peer(parse_peers(name).front(), "");
         names.push_back(name);
       } catch (const std::exception&) {
         // Not built in, or without a device.
@@ -421,8 +421,9 @@ class Reporter {
     const ProgramResult found = run_program({options_.cublas}, variables_, left(300), scratch_);
     if (found.status == 127) return left_out("cuBLAS", "there is no python3");
     if (found.status != 0)
-      return left_out("cuBLAS",
-                      found.status == 3 ? "PyTorch with a CUDA device is not here (" + last_words(found.err) + ")" : why(found));
+      return left_out("cuBLAS", found.status == 3
+                                    ? "neither PyTorch nor CuPy with a CUDA device is here (" + last_words(found.err) + ")"
+                                    : why(found));
     const int rounds = options_.quick || limited() ? 1 : 3;
     report_["cublas"] = {{"library", ""}, {"rounds", rounds}, {"sets", Json::array()}};
     const auto shapes_file = [&](const char* name, const std::vector<int>& sizes) {
