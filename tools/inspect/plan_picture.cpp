@@ -245,7 +245,7 @@ double draw_block(Drawing& picture, const Planned& planned) {
     lines.emplace_back("each invocation of the workgroup has such a tile, of this item or of a next one");
   else if (sharing > 1)
     lines.push_back(grouped(sharing) + " invocations share each part and take turns along k");
-  lines.push_back(shared > 0 ? grouped(shared) + " bytes" + " of shared memory for the workgroup"
+  lines.push_back(shared > 0 ? grouped(shared) + " bytes of shared memory for the workgroup"
                              : "no shared memory: from registers alone");
   if (!length.true_to_scale()) lines.emplace_back("Not to scale: the longer side is drawn shorter.");
   return lines_of_text(picture, 0, box.y + box.height + 6, lines);
