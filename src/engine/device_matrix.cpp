@@ -102,7 +102,14 @@ DeviceMatrix::~DeviceMatrix() {
   delete_buffers(state_->api, buffers_);
 }
 
-DeviceMatrix::DeviceMatrix(DeviceMatrix&&) noexcept = default;
+// The other keeps its engine, so that its functions refuse what they can't do.
+DeviceMatrix::DeviceMatrix(DeviceMatrix&& other) noexcept
+    : state_(other.state_),
+      rows_(other.rows_),
+      columns_(other.columns_),
+      type_(other.type_),
+      band_rows_(other.band_rows_),
+      buffers_(std::move(other.buffers_)) {}
 DeviceMatrix& DeviceMatrix::operator=(DeviceMatrix&& other) noexcept {
   std::swap(state_, other.state_);
   std::swap(rows_, other.rows_);
