@@ -18,7 +18,7 @@
 // With offsets, numbers_of() gives what dequantize() gives. Otherwise it gives code - zero, which is exact; scaled() multiplies the sum of
 // group_quads successive quads (see docs/checking.md).
 //
-// Macros    Q8_0, Q4_0, ...: the formats of include/glgemm/quantization_table.h; FORMAT: the operand's; BLOCK_CODES, BLOCK_BYTES: the codes and the bytes of a block, 0 or 1 where scales lie apart;
+// Macros    FORMATS: constants Q8_0, Q4_0, ..., the formats of include/glgemm/quantization_table.h; FORMAT: the operand's; BLOCK_CODES, BLOCK_BYTES: the codes and the bytes of a block, 0 or 1 where scales lie apart;
 //           of NBITS, CODE_BITS: 4 or 8; GROUP: the codes that share a scale, a power of two from 16 on; ZEROS: 1 if each group has a zero of
 //           its own; CHUNK_CODES: the codes of a chunk, 0 if the format's chunks are not decoded; of what lies apart, SCALES: the type of the scales; of PER_ROW and PER_TENSOR, CODES: the type of a code
 // Uniform   codes_at: the byte of the binding at which the window's codes begin; the first scale; the first byte of the zeros; the elements
@@ -37,6 +37,7 @@
 #endif
 
 #if QUANTIZED
+FORMATS
 layout(location = 18) uniform ivec4 codes_at;
 
 // The operand's file defines these: word i of the binding, its vector v, and the elements from row to row.

@@ -1,4 +1,4 @@
-// The formats of quantised matrices, one row each. C and C++ read it, and each shader has the names and numbers as macros.
+// The formats of quantised matrices, one row each. C and C++ read it, and each shader has the names and numbers as constants.
 //
 // A new format is a row here, and its decoding in shaders/quantization.glsl and in src/base/quantization.cpp.
 // docs/weights.md goes through them.

@@ -236,9 +236,12 @@ int word_shift(Type type) {
 /// The macros of quantization.glsl.
 void add_quantization(const ProgramKey& key, std::vector<Macro>& macros) {
   const Quantization& its = key.a.quantization ? key.a.quantization : key.b.quantization;
-#define GLGEMM_ROW(name, NAME, number, ...) macros.emplace_back(#NAME, number);
+  std::string formats;
+#define GLGEMM_ROW(name, NAME, number, ...) \
+  formats += fmt::format("{} {} = {}", formats.empty() ? "const int" : ",", #NAME, number);
   GLGEMM_QUANTIZED_FORMATS(GLGEMM_ROW)
 #undef GLGEMM_ROW
+  macros.emplace_back("FORMATS", formats + ";");
   macros.emplace_back("QUANTIZED", key.a.quantization ? 1 : key.b.quantization ? 2 : 0);
   macros.emplace_back("FORMAT", static_cast<int>(its.format));
   macros.emplace_back("BLOCK_CODES", info(its.format).codes);
