@@ -148,7 +148,7 @@ void end(int image, int pixel, int channel, VECTOR sum, VECTOR bias) {
 }
 #else
 bool is_plain_end() { return true; }
-void end(int image, int pixel, int channel, VECTOR sum, VECTOR bias) {}
+void end(int image, int pixel, int channel, VECTOR sum, VECTOR bias) {}  // not called: each end is plain
 #endif
 #else
 ACC load_bias(int channel) { return ACC(0); }  // finish() adds it

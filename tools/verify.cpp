@@ -239,8 +239,7 @@ void add_verify(CLI::App& app, int& status) {
   verb->footer(
       "Files are as for multiply. The exit status is 0 if C is right: each element is within the bound of the rounding errors "
       "that any order of summation makes in its type, or equal where nothing is rounded. It is 1 if C is wrong, 2 for bad input. "
-      "No "
-      "device is needed.");
+      "No device is needed.");
   add_product_options(*verb, *arguments);
   add_option(*verb, "C", arguments->product, "FILE", "The matrix that should be their product")->required();
   add_option_with_default(

@@ -60,8 +60,8 @@ GLGEMM_EXPORT std::vector<Kernel> kernel_space(const Problem& problem, const Lim
 GLGEMM_EXPORT std::string why_not(const Problem& problem, const Kernel& kernel, const Limits& limits);
 /// The size of a workgroup of the kernel in invocations: x, y, z.
 GLGEMM_EXPORT std::array<int, 3> workgroup(const Kernel& kernel);
-/// From where the kernel reads panels of A and B (gemv: of B). A pack step writes them before: aligned, padded with zeros, of the
-/// accumulator's type, k by k. `none`: the kernel reads the operands as they lie.
+/// From where the kernel reads panels of A and B (gemv: of B). A pack step writes them before: aligned, with zeros beyond k, of
+/// the accumulator's type, k by k. `none`: the kernel reads the operands as they lie.
 GLGEMM_EXPORT VectorReads panels(const Kernel& kernel);
 /// The block of C that one workgroup computes.
 struct Block {

@@ -31,12 +31,19 @@ Epilogue to_epilogue(const Arguments& in, const glgemm_epilogue& given) {
   Epilogue result;
   if (given.residual) result.residual = to_view(in, *given.residual, "residual");
   const glgemm_bias& bias = given.bias;
-  const Bias kind = in.enumerator(bias.kind, Bias::for_each_column, "bias.kind");
-  if (kind == Bias::none && (bias.buffer != 0 || bias.offset_bytes != 0))
-    in.refuse(fmt::format("bias.buffer is {} and bias.offset_bytes is {}, but bias.kind is GLGEMM_BIAS_NONE", bias.buffer,
-                          bias.offset_bytes));
-  if (kind == Bias::for_each_row) result.bias = BiasView::for_each_row(bias.buffer, bias.offset_bytes);
-  if (kind == Bias::for_each_column) result.bias = BiasView::for_each_column(bias.buffer, bias.offset_bytes);
+  switch (in.enumerator(bias.kind, Bias::for_each_column, "bias.kind")) {
+    case Bias::none:
+      if (bias.buffer != 0 || bias.offset_bytes != 0)
+        in.refuse(fmt::format("bias.buffer is {} and bias.offset_bytes is {}, but bias.kind is GLGEMM_BIAS_NONE", bias.buffer,
+                              bias.offset_bytes));
+      break;
+    case Bias::for_each_row:
+      result.bias = BiasView::for_each_row(bias.buffer, bias.offset_bytes);
+      break;
+    case Bias::for_each_column:
+      result.bias = BiasView::for_each_column(bias.buffer, bias.offset_bytes);
+      break;
+  }
   result.activation = to_activation(in, given.activation);
   return result;
 }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <type_traits>
 
 #include "base/elements.hpp"
 #include "gl/api.hpp"
@@ -147,23 +146,33 @@ void Program::set(const Api& api, int location, std::array<int, 4> value) {
   if (changes(location, std::bit_cast<Bits>(value))) api.ProgramUniform4i(id_, location, value[0], value[1], value[2], value[3]);
 }
 
+namespace {
+
+// A uniform of each type in which products are summed.
+void set_uniform(const Api& api, GLuint program, GLint location, float x) {
+  api.ProgramUniform1f(program, location, x);
+}
+void set_uniform(const Api& api, GLuint program, GLint location, double x) {
+  api.ProgramUniform1d(program, location, x);
+}
+void set_uniform(const Api& api, GLuint program, GLint location, std::int32_t x) {
+  api.ProgramUniform1i(program, location, x);
+}
+void set_uniform(const Api& api, GLuint program, GLint location, std::uint32_t x) {
+  api.ProgramUniform1ui(program, location, x);
+}
+void set_uniform(const Api& api, GLuint program, GLint location, std::complex<float> x) {
+  api.ProgramUniform2f(program, location, x.real(), x.imag());
+}
+void set_uniform(const Api& api, GLuint program, GLint location, std::complex<double> x) {
+  api.ProgramUniform2d(program, location, x.real(), x.imag());
+}
+
+}  // namespace
+
 void Program::set(const Api& api, int location, Type type, std::complex<double> value) {
   if (!changes(location, std::bit_cast<Bits>(std::array{value.real(), value.imag()}))) return;
-  with_type(accumulator(type), [&]<class T>(T) {
-    const auto x = to_element<accumulator_t<T>>(value);
-    if constexpr (std::is_same_v<decltype(x), const std::complex<float>>)
-      api.ProgramUniform2f(id_, location, x.real(), x.imag());
-    else if constexpr (std::is_same_v<decltype(x), const std::complex<double>>)
-      api.ProgramUniform2d(id_, location, x.real(), x.imag());
-    else if constexpr (std::is_same_v<decltype(x), const double>)
-      api.ProgramUniform1d(id_, location, x);
-    else if constexpr (std::is_same_v<decltype(x), const float>)
-      api.ProgramUniform1f(id_, location, x);
-    else if constexpr (std::is_signed_v<decltype(x)>)
-      api.ProgramUniform1i(id_, location, x);
-    else
-      api.ProgramUniform1ui(id_, location, x);
-  });
+  with_type(accumulator(type), [&]<class T>(T) { set_uniform(api, id_, location, to_element<accumulator_t<T>>(value)); });
 }
 
 void barrier_between_dispatches(const Api& api, bool as_images) {

@@ -14,7 +14,7 @@
 
 namespace glgemm::kernels {
 
-/// The macros that shape the program's source: each has a default in its .comp file or in what that includes.
+/// The macros that shape the program's source; shaders/defaults.glsl has values for a shader that is compiled as it stands.
 std::vector<Macro> macros(const ProgramKey& key);
 
 /// The kernels between which the cost model chooses, the plainest last; the rest of each family's parameters is for the tuner.

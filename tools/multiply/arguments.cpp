@@ -42,8 +42,7 @@ constexpr const char* multiply_footer =
     "MemAvailable), or where --memory-limit, --device-memory-limit, --accelerators, --resume or --checksums is given, the "
     "product is streamed: read, computed and written piece by piece. What is done lies in OUTPUT.glgemm-part, and which pieces "
     "in OUTPUT.glgemm-journal, until all is done; they stay when the run is interrupted, however it is, and --resume goes on "
-    "with "
-    "them. Streamed matrices are .npy files and tensors of models.";
+    "with them. Streamed matrices are .npy files and tensors of models.";
 
 void add_multiply(CLI::App& app, int& status) {
   auto arguments = std::make_shared<MultiplyArguments>();
