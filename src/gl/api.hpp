@@ -11,7 +11,8 @@ namespace glgemm::gl {
 
 /// The functions of one context, as loaded by load().
 struct Api : GladGLContext {
-  bool es = false;  ///< OpenGL ES
+  bool es = false;     ///< OpenGL ES
+  bool lists = false;  ///< display lists, which contexts of the compatibility profile have
   GLint max_debug_groups = 0;
   /// The memory that the device has for all buffers, in bytes; 0: the driver does not tell, or computes on a CPU.
   std::int64_t memory_bytes = 0;

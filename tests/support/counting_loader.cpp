@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "support/context.hpp"
 #include "support/functions.hpp"
 
 namespace glgemm::test {
@@ -24,10 +23,10 @@ namespace {
   X(DeleteProgram) X(DeleteProgramPipelines) X(DeleteQueries) X(DeleteShader) X(DeleteSync) X(DeleteTextures) X(DetachShader) X(DispatchCompute) X(Enable) X(FenceSync) X(Finish) X(Flush) X(GenBuffers) \
   X(GenFramebuffers) X(GenProgramPipelines) X(GenQueries) X(GenTextures) X(GetAttachedShaders) X(GetBooleanv) X(GetBufferParameteri64v) X(GetBufferSubData) X(GetError) \
   X(GetGraphicsResetStatus) X(GetGraphicsResetStatusARB) X(GetInteger64i_v) X(GetInteger64v) X(GetIntegeri_v) X(GetIntegerv) \
-  X(GetObjectLabel) X(GetProgramBinary) X(GetProgramInfoLog) X(GetProgramiv) X(GetQueryObjectui64v) X(GetShaderInfoLog) X(GetShaderiv) X(GetString) X(GetStringi) X(GetTexLevelParameteriv) X(GetTexParameteriv) X(GetTextureParameteriv) \
+  X(GetObjectLabel) X(GetProgramBinary) X(GetProgramInfoLog) X(GetProgramPipelineiv) X(GetProgramStageiv) X(GetProgramiv) X(GetQueryObjectui64v) X(GetShaderInfoLog) X(GetShaderiv) X(GetString) X(GetStringi) X(GetTexLevelParameteriv) X(GetTexParameteriv) X(GetTextureParameteriv) X(GetUniformSubroutineuiv) \
   X(InvalidateBufferData) X(IsBuffer) X(IsProgram) X(IsProgramPipeline) X(IsTexture) X(LinkProgram) X(MapBufferRange) X(MemoryBarrier) X(ObjectLabel) \
   X(DebugMessageCallback) X(DebugMessageControl) X(Disable) X(GetPointerv) X(IsEnabled) X(PopDebugGroup) X(ProgramBinary) X(ProgramParameteri) X(ProgramUniform1d) X(ProgramUniform1f) X(ProgramUniform1i) X(ProgramUniform1ui) X(ProgramUniform2d) X(ProgramUniform2f) \
-  X(ProgramUniform3i) X(ProgramUniform4i) X(PushDebugGroup) X(QueryCounter) X(ShaderSource) X(TexBuffer) X(TexBufferRange) X(TexParameteri) X(TexStorage2D) X(UnmapBuffer) X(UseProgram) X(Viewport)
+  X(ProgramUniform3i) X(ProgramUniform4i) X(PushDebugGroup) X(QueryCounter) X(ShaderSource) X(TexBuffer) X(TexBufferRange) X(TexParameteri) X(TexStorage2D) X(UniformSubroutinesuiv) X(UnmapBuffer) X(UseProgram) X(Viewport)
 // clang-format on
 
 #define INDEX(name) at_##name,
@@ -171,12 +170,6 @@ void (*counting_loader(const char* name))() {
   if (unknown_names.size() == max_unknown) return nullptr;
   unknown_names.emplace_back(name);
   return functions[unknown_names.size() - 1];
-}
-
-EngineOptions counting_options() {
-  EngineOptions options = engine_options();
-  options.check_context = false;
-  return options;
 }
 
 Engine counting_engine(const EngineOptions& options) {
