@@ -207,6 +207,12 @@ std::int64_t free_memory_bytes(const Api& api) {
   return std::int64_t{kib} * 1024;
 }
 
+void barrier_before(const Api& api, Use next) {
+  // The numbers of uses are OpenGL's. Where no buffer stays mapped, it does not know that bit.
+  const auto bits = static_cast<GLbitfield>(next), unknown = api.BufferStorage ? 0u : GL_CLIENT_MAPPED_BUFFER_BARRIER_BIT;
+  api.MemoryBarrier(next == Use::anything ? GL_ALL_BARRIER_BITS : bits & ~unknown);
+}
+
 void flush(const Api& api) {
   api.Flush();
 }

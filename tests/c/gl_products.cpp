@@ -184,6 +184,8 @@ TEST_CASE("C: prepare, workspace, fences, scopes and packed operands") {
   REQUIRE(glgemm_gemm(engine, &product, &options, nullptr) == GLGEMM_OK);
   glgemm_scope_end(scope);
   CHECK(lines.size() == compiled);  // nothing was left to compile
+  CHECK(glgemm_barrier(engine, GLGEMM_USE_VERTICES | GLGEMM_USE_MAPPED) == GLGEMM_OK);
+  refused(glgemm_barrier(engine, 1u << 20), "barrier: 0x100000 is not made of uses");
   glgemm_fence* fence = nullptr;
   REQUIRE(glgemm_fence_create(engine, &fence) == GLGEMM_OK);
   std::int32_t done = 0;

@@ -90,6 +90,17 @@ GLint state(GLenum name, GLuint index) {
   return value;
 }
 
+GLbitfield issued = 0;  ///< by the last barrier
+void GLAPIENTRY issue(GLbitfield bits) {
+  issued = bits;
+}
+
+constexpr Use all_uses[] = {
+#define GLGEMM_ROW(name, ...) Use::name,
+    GLGEMM_USES(GLGEMM_ROW)
+#undef GLGEMM_ROW
+};
+
 /// Convolutions on the buffers of three matrices.
 template <class Alone>
 void visit_convolutions(Engine& engine, unsigned a, unsigned b, unsigned c, const Alone& alone) {
@@ -216,6 +227,9 @@ void visit(GLenum pending, Messages& messages) {
     const Fence fence = engine.fence();
     fence.poll();
     CHECK(fence.wait());
+  });
+  alone("barrier", [&] {
+    for (const Use use : all_uses) engine.barrier(use);
   });
   alone("scope", [&] {
     const Scope scope = engine.scope();
@@ -567,6 +581,33 @@ TEST_CASE("conditional rendering drops a product's dispatches without a word, as
   engine.gemm(product.gemm);
   CHECK_RESULT(product.right());
   api.DeleteQueries(1, &query);
+}
+
+TEST_CASE("barrier issues the bits of the uses that are named") {
+  test::context();
+  Engine engine = test::engine_here(test::engine_options(), [](const char* name) {
+    return name == std::string_view("glMemoryBarrier") ? reinterpret_cast<void (*)()>(&issue) : test::get_proc_address(name);
+  });
+  const GLbitfield mapped = gl_functions().BufferStorage ? GL_CLIENT_MAPPED_BUFFER_BARRIER_BIT : 0;
+  const GLbitfield bits[] = {GL_VERTEX_ATTRIB_ARRAY_BARRIER_BIT,
+                             GL_ELEMENT_ARRAY_BARRIER_BIT,
+                             GL_UNIFORM_BARRIER_BIT,
+                             GL_TEXTURE_FETCH_BARRIER_BIT,
+                             GL_SHADER_IMAGE_ACCESS_BARRIER_BIT,
+                             GL_COMMAND_BARRIER_BIT,
+                             GL_PIXEL_BUFFER_BARRIER_BIT,
+                             GL_BUFFER_UPDATE_BARRIER_BIT,
+                             GL_SHADER_STORAGE_BARRIER_BIT,
+                             mapped,
+                             GL_ALL_BARRIER_BITS};
+  for (std::size_t i = 0; i < std::size(all_uses); ++i) {
+    engine.barrier(all_uses[i]);
+    CHECK(issued == bits[i]);
+  }
+  engine.barrier(Use::vertices | Use::mapped | Use::storage);
+  CHECK(issued == (GL_VERTEX_ATTRIB_ARRAY_BARRIER_BIT | GL_SHADER_STORAGE_BARRIER_BIT | mapped));
+  CHECK_THROWS_WITH_AS(engine.barrier(Use{0x10}), "barrier: 0x10 is not made of uses, whose bits are 0x62ef",
+                       std::invalid_argument);
 }
 
 TEST_CASE("objects have labels for debuggers") {
