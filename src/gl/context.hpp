@@ -73,11 +73,11 @@ class DebugGroup {
   ~DebugGroup();
   DebugGroup(const DebugGroup&) = delete;
   DebugGroup& operator=(const DebugGroup&) = delete;
-  bool is_pushed() const noexcept { return pushed_; }
+  static bool has_room(const Api& api);
 
  private:
   const Api& api_;
-  bool pushed_ = false;
+  const bool pushed_;
 };
 
 }  // namespace glgemm::gl

@@ -9,6 +9,8 @@
   compiler or the system; but not in the rooms that are for them.
 - In src/, but for src/gl/, names of OpenGL are found: gl::Api is incomplete there, so that the compiler refuses calls through it, and this
   finds what would get around that. (EGL is another interface.)
+- In src/gl/, functions of OpenGL are found that stand in none of the lists of src/gl/api.hpp, by which an engine asks whether a context has
+  what it needs.
 
 Prints each place that breaks this; the status is then 1.
 """
@@ -78,6 +80,13 @@ def names_of_opengl(lines):
             yield number, found[1], everywhere
 
 
+def unlisted(lines, listed):
+    for number, line in lines:
+        for name in re.findall(r"\bapi_?(?:\.|->)([A-Z][a-z]\w*)", line.split("//")[0]):
+            if name not in listed:
+                yield number, "gl" + name, "stands in no list of src/gl/api.hpp"
+
+
 def not_portable(lines):
     """What is not portable, outside an #if that asks."""
     conditions = []  # for each open #if, whether it asks
@@ -100,6 +109,10 @@ def not_portable(lines):
 def main():
     root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "..", "..")
     files, places = 0, 0
+    listed = set()
+    if os.path.exists(api := os.path.join(root, "src", "gl", "api.hpp")):
+        with open(api, encoding="utf-8") as file:
+            listed = set(re.findall(r"\bX\((\w+)", file.read()))
     for top in ("include", "src", "tools"):
         for folder, _, names in sorted(os.walk(os.path.join(root, top))):
             for name in sorted(names):
@@ -115,7 +128,7 @@ def main():
                     wrong += not_promised(lines)
                 if top == "src":
                     wrong += includes(lines, relative.split("/")[1])
-                    wrong += names_of_opengl(lines) if not relative.startswith("src/gl/") else []
+                    wrong += unlisted(lines, listed) if relative.startswith("src/gl/") else names_of_opengl(lines)
                 wrong += not_portable(lines) if not relative.startswith(for_systems) else []
                 for number, what, reason in wrong:
                     print(f"{path}:{number}: {what}: {reason}")
