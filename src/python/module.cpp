@@ -1,9 +1,4 @@
 // The extension module glgemm._core: engines, arrays and products. glgemm/*.py make of it what users see.
-#include <pybind11/complex.h>
-#include <pybind11/functional.h>
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
-
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -25,6 +20,7 @@
 #include "python/dtype.hpp"
 #include "python/job.hpp"
 #include "python/product.hpp"
+#include "python/pybind.hpp"
 #include "python/stream.hpp"
 #include "python/weights.hpp"
 

@@ -5,6 +5,7 @@
   which are named with the room: "gl/buffer.hpp". distributed, headless, verify and weights are libraries of their own: nothing but the C interface
   may include them, and they may include base alone as well. python and blas lie over the public headers: they may include base alone.
 - The headers in include/ that promise nothing, inspect.hpp and experimental.hpp, are included by no other.
+- In src/python/, headers of pybind11 are included by pybind.hpp alone, so that no file lacks a caster that another one has.
 - In include/, src/ and tools/, headers of POSIX and of Windows, and words of GCC's, are found, each outside an #if that asks for the
   compiler or the system; but not in the rooms that are for them.
 - In src/, but for src/gl/, names of OpenGL are found: gl::Api is incomplete there, so that the compiler refuses calls through it, and this
@@ -74,6 +75,12 @@ def not_promised(lines):
             yield number, f"<glgemm/{found[1]}>", "promises nothing; see docs/versions.md"
 
 
+def of_pybind11(lines):
+    for number, line in lines:
+        if found := re.match(r"\s*#\s*include\s*(<pybind11/[^>]+>)", line):
+            yield number, found[1], 'include "python/pybind.hpp", which has all casters'
+
+
 def names_of_opengl(lines):
     for number, line in lines:
         if found := opengl.search(line.split("//")[0]):
@@ -129,6 +136,7 @@ def main():
                 if top == "src":
                     wrong += includes(lines, relative.split("/")[1])
                     wrong += unlisted(lines, listed) if relative.startswith("src/gl/") else names_of_opengl(lines)
+                wrong += of_pybind11(lines) if relative != "src/python/pybind.hpp" else []
                 wrong += not_portable(lines) if not relative.startswith(for_systems) else []
                 for number, what, reason in wrong:
                     print(f"{path}:{number}: {what}: {reason}")
