@@ -94,7 +94,7 @@ struct GLGEMM_HIDDEN Engine::State {
   /// Programs that failed their self-check or that the driver refused; they are not run again.
   std::vector<StruckOff> struck_off;
   std::shared_ptr<LibraryUse> library;  ///< null unless the options allow a vendor's library
-  bool listens = false;   ///< to what the driver says of programs that are made: for the log, or for compile()
+  bool listens = false;                 ///< to what the driver says of programs that are made: for the log, or for compile()
   /// The engine's own objects are gone. Its device matrices may still be used, unless `abandoned`.
   bool released = false;
   /// The context is gone.

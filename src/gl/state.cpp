@@ -75,8 +75,7 @@ void StateGuard::save_program() {
   // Each time, since a program that is linked again, or another one, may have the name.
   for (const GLenum stage : {GLenum{GL_VERTEX_SHADER}, GLenum{GL_TESS_CONTROL_SHADER}, GLenum{GL_TESS_EVALUATION_SHADER},
                              GLenum{GL_GEOMETRY_SHADER}, GLenum{GL_FRAGMENT_SHADER}, GLenum{GL_COMPUTE_SHADER}}) {
-    const std::size_t count =
-        subroutine_uniforms(api_, static_cast<GLuint>(program_), static_cast<GLuint>(pipeline_), stage);
+    const std::size_t count = subroutine_uniforms(api_, static_cast<GLuint>(program_), static_cast<GLuint>(pipeline_), stage);
     if (count == 0) continue;
     subroutines_.push_back({stage, std::vector<GLuint>(count)});
     for (std::size_t i = 0; i < count; ++i)
@@ -135,7 +134,16 @@ void StateGuard::unbind_query_buffer() const {
   if (query_buffer_ != 0) api_.BindBuffer(GL_QUERY_BUFFER, 0);
 }
 
+Silence::Silence(const Api& api) : api_(api), was_on_(api.DebugMessageCallback && api.IsEnabled(GL_DEBUG_OUTPUT) != GL_FALSE) {
+  if (was_on_) api.Disable(GL_DEBUG_OUTPUT);
+}
+
+Silence::~Silence() {
+  if (was_on_) api_.Enable(GL_DEBUG_OUTPUT);
+}
+
 void raise_error(const Api& api, unsigned error) {
+  const Silence silence(api);
   switch (error) {
     case GL_INVALID_FRAMEBUFFER_OPERATION: {  // clearing a framebuffer that has no attachment gives one
       const StateGuard guard(api, draw_framebuffer_binding);
@@ -160,7 +168,7 @@ void raise_error(const Api& api, unsigned error) {
   }
 }
 
-ErrorGuard::ErrorGuard(const Api& api) : api_(api), pending_(api.GetError()) {}
+ErrorGuard::ErrorGuard(const Api& api) : api_(api), silence_(api), pending_(api.GetError()) {}
 
 ErrorGuard::~ErrorGuard() {
   // A few flags at most: of a context that is lost, the error stays.

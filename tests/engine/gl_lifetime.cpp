@@ -80,7 +80,9 @@ struct Everything {
                                              engine->prepare({&problem, 1});
                                            },
                                            [&] { engine->prepare(std::span<const Gemm>()); },
-                                           [&] { engine->prepare({&convolution, 1}); },
+                                           [&] {
+                                             engine->prepare({&convolution, 1});
+                                           },
                                            [&] { engine->compile(Plan()); },
                                            [&] { engine->compile(ConvolutionPlan()); },
                                            [&] { engine->start(product); },
@@ -91,6 +93,7 @@ struct Everything {
                                            [&] { engine->read_texture({}, {}); },
                                            [&] { engine->write_texture({}, {}); },
                                            [&] { engine->fence(); },
+                                           [&] { engine->barrier(Use::anything); },
                                            [&] { engine->scope(); },
                                            [&] { DeviceMatrix(*engine, 1, 1); },
                                            [&] { Stopwatch watch(*engine); }};
@@ -320,7 +323,8 @@ TEST_CASE("an engine called in another context, or with none current, is caught,
   engine_of_stranger.release();
 }
 
-TEST_CASE("where calls do not ask for the context, a name that means nothing in another one is not blamed, and nothing is judged") {
+TEST_CASE(
+    "where calls do not ask for the context, a name that means nothing in another one is not blamed, and nothing is judged") {
   HeadlessContext own;
   EngineOptions without = test::engine_options();
   without.check_context = false;
@@ -343,7 +347,9 @@ TEST_CASE("where calls do not ask for the context, a name that means nothing in 
       const std::function<void()> calls[] = {[&] { engine.gemm(product, naive); },
                                              [&] { engine.gemm(product, test::with_kernel("tiled:tile=8")); },
                                              [&] { engine.start(product, naive); },
-                                             [&] { engine.prepare({&product, 1}, test::with_kernel("small")); },
+                                             [&] {
+                                               engine.prepare({&product, 1}, test::with_kernel("small"));
+                                             },
                                              [&] { engine.prepack(b.view()); },
                                              [&] { engine.upload(&host, 0, c.view()); },
                                              [&] { engine.download(c.view(), &host, 0); },
@@ -386,7 +392,8 @@ TEST_CASE("what ends in another context leaves that one alone, and the log is to
     CHECK(test::count_objects() == objects);
     CHECK(api.GetError() == GL_NO_ERROR);
     CHECK(all.lines.size() == all.of_programs() + 4);
-    CHECK(all.lines.back() == "a job was destroyed while the engine's context was not current: its objects stay with the context");
+    CHECK(all.lines.back() ==
+          "a job was destroyed while the engine's context was not current: its objects stay with the context");
   }
   own.make_current();
 }

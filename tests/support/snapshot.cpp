@@ -118,8 +118,7 @@ std::map<GLenum, std::vector<GLuint>> subroutines_now() {
     api.GetProgramStageiv(static_cast<GLuint>(program), stage, GL_ACTIVE_SUBROUTINE_UNIFORMS, &count);
     if (count == 0) continue;
     api.GetProgramStageiv(static_cast<GLuint>(program), stage, GL_ACTIVE_SUBROUTINE_UNIFORM_LOCATIONS, &count);
-    for (GLint place = 0; place < count; ++place)
-      api.GetUniformSubroutineuiv(stage, place, &chosen[stage].emplace_back(0));
+    for (GLint place = 0; place < count; ++place) api.GetUniformSubroutineuiv(stage, place, &chosen[stage].emplace_back(0));
   }
   return chosen;
 }
