@@ -249,16 +249,20 @@ class GLGEMM_EXPORT Engine {
 
   /// Copies texels to images in a buffer, or back: image i of the tensor is the view's layer i, and row 0 is the row of texels at
   /// y = 0. The tensor has the size of the texture's level, and as many channels of a texel as it has channels, the first ones;
-  /// write_texture() writes the others as 0, alpha as 1. Its layout is nhwc and its type f32 or f16. GL_RGBA8 and GL_R8 are
-  /// numbers from 0 to 1. Enqueues; does not wait. It sees what was drawn or stored to the texture before. What comes after
+  /// write_texture() writes the others as 0, alpha as 1. Its layout is nhwc and its type f32 or f16. TextureView has the formats.
+  /// The first copy of its kind compiles and checks; see prepare_read_texture(). Enqueues; does not wait. It sees what was drawn or stored to the texture before. What comes after
   /// write_texture() sees the texture without a barrier of the caller's, and products see the tensor.
-  /// @throws std::invalid_argument  no such texture or level, a format that is not TextureView's, sizes or channels differ, or
+  /// @throws std::invalid_argument  no such texture or level, texels that are no floats for shaders, sizes or channels differ, or
   ///                                the tensor leaves its buffer or is misaligned; the message has the numbers
   /// @throws GlError                the first copy of a format checks that what is written comes back, and it does not
-  /// @throws Unsupported            OpenGL ES has no images of the texture's format, or of storage that is not immutable; or a
-  ///                                bindless handle fixes a range of levels without this one
+  /// @throws Unsupported            to write: OpenGL has no images of the texture's format, or OpenGL ES none of storage that is
+  ///                                not immutable; or a bindless handle fixes a range of levels without this one, or a swizzle
   void read_texture(const TextureView& from, const TensorView& to);
   void write_texture(const TensorView& from, const TextureView& to);
+  /// Compiles and checks what such a copy needs, and runs it once on nothing, so that no frame waits for it. The texture exists
+  /// and stays as it is; the tensor's buffer need not exist. Blocks. Throws as the copy.
+  void prepare_read_texture(const TextureView& from, const TensorView& to);
+  void prepare_write_texture(const TensorView& from, const TextureView& to);
 
   /// The problem that gemm() plans for a product: it runs make_plan(problem(product), limits(), options). (If every alpha is 0,
   /// it plans with k = 0, since it reads neither A nor B.) Any thread.

@@ -741,13 +741,19 @@ GLGEMM_EXPORT glgemm_status glgemm_prepare_convolutions(glgemm_engine* engine, c
 /// GLGEMM_F32 or GLGEMM_F16. Row 0 is the row of texels at y = 0. Numbers of 8 bits go from 0 to 1. Enqueues; does not wait. It
 /// sees what was drawn or stored to the texture before, and what comes after sees the texture or the tensor, without a barrier of
 /// the caller's.
-/// @return GLGEMM_INVALID_ARGUMENT  no such texture or level, a format that TextureView does not name, sizes or channels differ,
-/// or
+/// @return GLGEMM_INVALID_ARGUMENT  no such texture or level, texels that are no floats for shaders, sizes or channels differ, or
 ///                                  the tensor leaves its buffer or is misaligned; the message has the numbers
-/// @return GLGEMM_UNSUPPORTED       OpenGL ES has no images of the texture's format, or of storage that is not immutable; or a
-///                                  bindless handle fixes a range of levels without this one
+/// @return GLGEMM_UNSUPPORTED       to write: OpenGL has no images of the texture's format, or OpenGL ES none of storage that is not
+///                                  immutable; or a bindless handle fixes a range of levels without this one, or a swizzle
 GLGEMM_EXPORT glgemm_status glgemm_read_texture(glgemm_engine* engine, const glgemm_texture* from, const glgemm_tensor* to);
 GLGEMM_EXPORT glgemm_status glgemm_write_texture(glgemm_engine* engine, const glgemm_tensor* from, const glgemm_texture* to);
+/// Compiles and checks what such a copy needs, and runs it once on nothing, so that no frame waits for it. The texture exists and
+/// stays as it is; the tensor's buffer need not exist.
+/// @return as the copy
+GLGEMM_EXPORT glgemm_status glgemm_prepare_read_texture(glgemm_engine* engine, const glgemm_texture* from,
+                                                        const glgemm_tensor* to);
+GLGEMM_EXPORT glgemm_status glgemm_prepare_write_texture(glgemm_engine* engine, const glgemm_tensor* from,
+                                                         const glgemm_texture* to);
 
 // ---- Barriers, packed operands, fences and scopes
 

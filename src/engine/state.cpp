@@ -163,17 +163,30 @@ void Engine::State::note_unchecked(const ProgramKey& key, const std::string& why
   log(fmt::format("{} is not checked: {}", to_string(key), why));
 }
 
-void Engine::State::run_on_nothing(const ProgramKey& key, gl::Program& program) {
+void Engine::State::run_on_nothing(const ProgramKey& key, gl::Program& program, const Images& images) {
   const kernels::Family& family = kernels::family(key.kernel);
-  if (scratch == 0) scratch = gl::create_buffer(api, 256);
+  for (std::size_t i = 0; i < scratch.size(); ++i)
+    if (scratch[i] == 0) scratch[i] = gl::create_buffer(api, i == 0 ? 272 : 256);
   for (unsigned i = 0; i < gl::storage_bindings; ++i)
-    if (family.declares(key, i)) gl::bind_storage(api, kernels::binding_of(key, i), scratch);
-  if (limits.image_buffer_bytes > 0) gl::bind_image(api, 0, work.panels, scratch, 0, 256);
+    if (family.declares(key, i)) gl::bind_storage(api, kernels::binding_of(key, i), scratch[0]);
+  forget_images();  // which may show more
+  for (unsigned unit = 0; unit < gl::image_units; ++unit)
+    if (const auto& image = images[unit])
+      gl::bind_image(api, unit, operand_images[unit], scratch[image->power_of_two ? 1 : 0], 0, image->whole ? 256 : 240);
+  forget_images();
   program.set(api, kernels::at_size, std::array{0, 0, 0, 0});
+  if (family.name() == "depthwise") program.set(api, kernels::at_task, std::array{0, 0, 1, 1});
   if (family.has_panels_uniform(key)) program.set(api, kernels::at_panels, std::array{0, 1, 0, 1});
   if (family.has_parts_uniform(key)) program.set(api, kernels::at_parts, std::array{1, 1, 1});
   program.use(api);
   gl::dispatch(api, {1, 1, 1});
+}
+
+bool Engine::State::is_first_run(const ProgramKey& key, const Images& images) {
+  unsigned number = 0;
+  for (const auto& image : images) number = 5 * number + (image ? 1u + image->power_of_two + 2u * image->whole : 0u);
+  std::uint32_t& runs = programs.at(key).runs;
+  return (std::exchange(runs, runs | 1u << number) >> number & 1) == 0;
 }
 
 void Engine::State::remember_self_check(const ProgramKey& key) {
@@ -233,7 +246,8 @@ std::vector<std::string> Engine::State::listen(const ProgramKey& key, const std:
   const gl::StateGuard guard(api, all_bindings());
   const gl::CompilerMessages said(api);
   gl::Program& program = make();
-  run_on_nothing(key, program);
+  const std::optional<gl::ImageKind> image = limits.image_buffer_bytes > 0 ? std::optional(gl::ImageKind()) : std::nullopt;
+  run_on_nothing(key, program, {image, image});
   std::vector<std::string> messages = said.take();
   // NVIDIA's driver says nothing, but its binaries do.
   if (device.vendor.starts_with("NVIDIA"))

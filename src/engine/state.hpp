@@ -51,6 +51,9 @@ struct RefusedProgram : GlError {
   std::string reason;  ///< with the first line of the driver's log
 };
 
+/// What a program reads at the image units; none at a unit that it does not have.
+using Images = std::array<std::optional<gl::ImageKind>, gl::image_units>;
+
 struct GLGEMM_HIDDEN Engine::State {
   struct Entry {
     gl::Program program;
@@ -59,6 +62,7 @@ struct GLGEMM_HIDDEN Engine::State {
     /// Its results were checked on this driver, by this process or by one that put it into the program cache.
     bool self_checked = false;
     bool unchecked = false;                         ///< no small problem runs it, and the log was told
+    std::uint32_t runs = 0;                         ///< the images with which it ran, one bit each: see is_first_run()
     std::chrono::steady_clock::time_point begun{};  ///< when it was handed to the driver
     std::string cache_key{};  ///< its key in the program cache; empty if there is nothing to add to the cache
     /// What the driver said of it; none if nobody listened.
@@ -74,7 +78,7 @@ struct GLGEMM_HIDDEN Engine::State {
   gl::StagingRing staging;
   gl::ContextMark mark;                           ///< of the engine's context
   WorkBuffers work;                               ///< of products without a workspace of the caller's; grows as needed
-  unsigned scratch = 0;                           ///< bound by run_on_nothing()
+  std::array<unsigned, 2> scratch{};              ///< bound by run_on_nothing(): of 272 bytes, and of 256
   std::array<gl::BufferImage, 2> operand_images;  ///< A and B, where a kernel reads them as images
   /// Has the images look for their buffers again: others may have got the names.
   void forget_images() {
@@ -156,7 +160,9 @@ struct GLGEMM_HIDDEN Engine::State {
   /// Remembers for this engine alone that no small problem runs the program, and tells the log.
   void note_unchecked(const ProgramKey& key, const std::string& why);
   /// Dispatches a program on a C without elements, since some drivers compile at the first dispatch. Leaves bindings changed.
-  void run_on_nothing(const ProgramKey& key, gl::Program& program);
+  void run_on_nothing(const ProgramKey& key, gl::Program& program, const Images& images);
+  /// Notes that a program runs with such images; returns false if it has done so before.
+  bool is_first_run(const ProgramKey& key, const Images& images);
   /// Sets the program's `self_checked`, here and in the program cache.
   void remember_self_check(const ProgramKey& key);
   void forget() noexcept;

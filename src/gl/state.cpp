@@ -1,6 +1,9 @@
 // What a call binds, and how the application's state is put back.
 #include "gl/state.hpp"
 
+#include <bit>
+#include <utility>
+
 #include "gl/api.hpp"
 
 namespace glgemm::gl {
@@ -44,6 +47,10 @@ std::size_t subroutine_uniforms(const Api& api, GLuint program, GLuint pipeline,
 
 }  // namespace
 
+unsigned active_unit(const Api& api) {
+  return static_cast<GLuint>(integer(api, GL_ACTIVE_TEXTURE)) - GL_TEXTURE0;
+}
+
 StateGuard::StateGuard(const Api& api, Bindings bindings) : api_(api), bindings_(bindings) {
   if (saves(program_binding)) save_program();
   if (saves(storage_binding)) storage_ = integer(api, GL_SHADER_STORAGE_BUFFER_BINDING);
@@ -56,6 +63,7 @@ StateGuard::StateGuard(const Api& api, Bindings bindings) : api_(api), bindings_
   if (saves(draw_framebuffer_binding)) draw_framebuffer_ = integer(api, GL_DRAW_FRAMEBUFFER_BINDING);
   if (saves(texture_binding)) texture_ = integer(api, GL_TEXTURE_BINDING_2D);
   if (saves(texture_array_binding)) texture_array_ = integer(api, GL_TEXTURE_BINDING_2D_ARRAY);
+  if (saves(sampler_binding)) sampler_ = integer(api, GL_SAMPLER_BINDING);
   for (GLuint i = 0; i < storage_bindings; ++i)
     if (saves(bit(static_cast<Binding>(i))))
       indexed_[i] = {integer(api, GL_SHADER_STORAGE_BUFFER_BINDING, i), long_integer(api, GL_SHADER_STORAGE_BUFFER_START, i),
@@ -94,6 +102,7 @@ StateGuard::~StateGuard() {
   if (saves(texture_buffer_binding)) api_.BindTexture(GL_TEXTURE_BUFFER, living(api_.IsTexture, texture_buffer_));
   if (saves(texture_binding)) api_.BindTexture(GL_TEXTURE_2D, living(api_.IsTexture, texture_));
   if (saves(texture_array_binding)) api_.BindTexture(GL_TEXTURE_2D_ARRAY, living(api_.IsTexture, texture_array_));
+  if (saves(sampler_binding)) api_.BindSampler(active_unit(api_), living(api_.IsSampler, sampler_));
   if (saves(query_buffer_binding) && query_buffer_ != 0) api_.BindBuffer(GL_QUERY_BUFFER, living(api_.IsBuffer, query_buffer_));
   if (saves(draw_framebuffer_binding)) api_.BindFramebuffer(GL_DRAW_FRAMEBUFFER, living(api_.IsFramebuffer, draw_framebuffer_));
 }
@@ -206,10 +215,22 @@ void attach(const Api& api, BufferImage& image, GLuint buffer, std::int64_t begi
 }
 }  // namespace
 
+namespace {
+constexpr std::int64_t image_alignment = 256;  // query_limits() sees to it that no driver needs more
+/// Where an image begins and ends that has these bytes.
+std::pair<std::int64_t, std::int64_t> image_range(std::int64_t begin, std::int64_t size_bytes) {
+  return {begin / image_alignment * image_alignment, (begin + size_bytes) / 16 * 16};
+}
+}  // namespace
+
+ImageKind image_kind(std::int64_t buffer_bytes, std::int64_t begin, std::int64_t size_bytes) {
+  const auto [first, end] = image_range(begin, size_bytes);
+  return {std::has_single_bit(static_cast<std::uint64_t>(buffer_bytes)), (end - first) % 256 == 0};
+}
+
 std::int64_t bind_image(const Api& api, unsigned unit, BufferImage& image, unsigned buffer, std::int64_t begin,
                         std::int64_t size_bytes) {
-  constexpr std::int64_t alignment = 256;  // query_limits() sees to it that no driver needs more
-  const std::int64_t aligned = begin / alignment * alignment, end = (begin + size_bytes) / 16 * 16;
+  const auto [aligned, end] = image_range(begin, size_bytes);
   if (image.buffer != buffer || image.begin != aligned || image.begin + image.size_bytes < end)
     attach(api, image, buffer, aligned, end - aligned);
   api.BindImageTexture(unit, image.texture, 0, GL_FALSE, 0, GL_READ_ONLY, GL_RGBA32UI);

@@ -157,6 +157,8 @@ void visit_textures(Engine& engine, unsigned buffer, const Alone& alone) {
     api.BindTexture(target, bound);
     const TextureView view{.texture = texture, .is_array = is_array};
     const TensorView tensor{.buffer = buffer, .size = {3, 5}, .channels = 4};
+    alone("prepare_read_texture", [&] { engine.prepare_read_texture(view, tensor); });
+    alone("prepare_write_texture", [&] { engine.prepare_write_texture(tensor, view); });
     alone("read_texture", [&] { engine.read_texture(view, tensor); });
     alone("write_texture", [&] { engine.write_texture(tensor, view); });
     api.DeleteTextures(1, &texture);
