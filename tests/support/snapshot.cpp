@@ -123,6 +123,31 @@ std::map<GLenum, std::vector<GLuint>> subroutines_now() {
   return chosen;
 }
 
+void make_error(GLenum error) {
+  const gl::Api& api = gl_functions();
+  switch (error) {
+    case GL_INVALID_ENUM:
+      api.Enable(0xFFFFFFFF);
+      break;
+    case GL_INVALID_VALUE:
+      api.Viewport(0, 0, -1, -1);
+      break;
+    case GL_INVALID_OPERATION:
+      api.BindVertexArray(0xFFFFFFFF);
+      break;
+    default: {
+      GLint bound = 0;
+      GLuint incomplete = 0;
+      api.GetIntegerv(GL_DRAW_FRAMEBUFFER_BINDING, &bound);
+      api.GenFramebuffers(1, &incomplete);
+      api.BindFramebuffer(GL_DRAW_FRAMEBUFFER, incomplete);
+      api.Clear(GL_COLOR_BUFFER_BIT);
+      api.BindFramebuffer(GL_DRAW_FRAMEBUFFER, static_cast<GLuint>(bound));
+      api.DeleteFramebuffers(1, &incomplete);
+    }
+  }
+}
+
 Snapshot take_snapshot() {
   const gl::Api& api = gl_functions();
   static const Known known;
