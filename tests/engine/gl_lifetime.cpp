@@ -92,6 +92,8 @@ struct Everything {
                                            [&] { engine->download(c->view(), host.data(), 0); },
                                            [&] { engine->read_texture({}, {}); },
                                            [&] { engine->write_texture({}, {}); },
+                                           [&] { engine->prepare_read_texture({}, {}); },
+                                           [&] { engine->prepare_write_texture({}, {}); },
                                            [&] { engine->fence(); },
                                            [&] { engine->barrier(Use::anything); },
                                            [&] { engine->scope(); },
