@@ -20,6 +20,7 @@
 #include <glgemm/plan_options.hpp>
 #include <glgemm/problem.hpp>
 #include <glgemm/types.hpp>
+#include <glgemm/use_table.h>
 
 namespace glgemm {
 
@@ -107,9 +108,23 @@ struct EngineOptions {
   /// The path of that library, or of its folder. By default the variable GLGEMM_CUBLAS, else where the system looks for
   /// libraries.
   std::optional<std::string> vendor_library{};
+  /// Each product outside of a scope is a debug group "glgemm", by which RenderDoc, apitrace and the like show it. Where the
+  /// application listens to debug output, it hears the group's beginning and end. false: no groups.
+  bool debug_groups = true;
   /// For tests, see experimental.hpp.
   Opaque<ExperimentalEngineOptions> experimental{};
 };
+
+/// What comes next to what products have written, see Engine::barrier; use_table.h describes each.
+enum class Use : std::uint32_t {
+#define GLGEMM_ROW(name, NAME, bits) name = bits,
+  GLGEMM_USES(GLGEMM_ROW)
+#undef GLGEMM_ROW
+};
+/// Both uses.
+constexpr Use operator|(Use a, Use b) noexcept {
+  return static_cast<Use>(static_cast<std::uint32_t>(a) | static_cast<std::uint32_t>(b));
+}
 
 /// Multiplies matrices in one context of OpenGL 4.3 or OpenGL ES 3.1, or newer.
 ///
@@ -127,14 +142,12 @@ struct EngineOptions {
 /// wait for threads that the child does not have.
 ///
 /// Barriers: a product sees what shaders wrote to A, B, C, D or a bias as storage buffers before. After writes by other means,
-/// issue what OpenGL asks for: glMemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT) after image stores; nothing after transform
-/// feedback, glBufferSubData or a copy. After a product, name the use to come: GL_VERTEX_ATTRIB_ARRAY_BARRIER_BIT,
-/// GL_UNIFORM_BARRIER_BIT, GL_TEXTURE_FETCH_BARRIER_BIT (a buffer texture), GL_SHADER_STORAGE_BARRIER_BIT,
-/// GL_BUFFER_UPDATE_BARRIER_BIT (reading back, copying), GL_PIXEL_BUFFER_BARRIER_BIT, GL_CLIENT_MAPPED_BUFFER_BARRIER_BIT.
+/// issue what OpenGL asks for: barrier(Use::storage) after image stores; nothing after transform feedback, glBufferSubData or a
+/// copy. After a product, name the use to come by barrier().
 class GLGEMM_EXPORT Engine {
  public:
-  /// @throws Unsupported            no context is current, or one older than OpenGL 4.3 and OpenGL ES 3.1; the message has
-  ///                                its version
+  /// @throws Unsupported            no context is current, or one older than OpenGL 4.3 and OpenGL ES 3.1, or get_proc_address
+  ///                                does not find all functions; the message has the version, or names a function
   /// @throws GlError                this process is a fork of one that has used glgemm
   /// @throws std::invalid_argument  get_proc_address is null, or options.max_dispatch is not positive
   explicit Engine(GetProcAddress get_proc_address, EngineOptions options = {});
@@ -304,6 +317,12 @@ class GLGEMM_EXPORT Engine {
   /// Copies the elements of a matrix from a buffer to host memory. Waits for all commands that were enqueued before.
   /// @throws std::invalid_argument  as upload
   void download(const BufferView& from, void* to, std::int64_t ld = 0);
+
+  /// Has the uses to come of what products, convolutions and the application's own shaders have written see it:
+  /// barrier(Use::vertices | Use::indices). It is glMemoryBarrier, which not every toolkit gives, and waits for nothing. What
+  /// glgemm does itself needs none: products, download(), read_texture() and write_texture().
+  /// @throws std::invalid_argument  the number is not made of uses
+  void barrier(Use next);
 
   /// A fence behind all commands that anybody has enqueued in this context so far.
   Fence fence();

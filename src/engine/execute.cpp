@@ -341,13 +341,13 @@ void run_on_nothing(Engine::State& state, const Steps& steps) {
 Enqueuer::Enqueuer(Engine::State& state, Steps& steps) : state_(state), steps_(steps) {
   if (steps.convolution()) {
     state.come_back();
-    if (!state.scoped) group_.emplace(state.api, "glgemm");
+    if (!state.scoped && state.options.debug_groups) group_.emplace(state.api, "glgemm");
     return;
   }
   const Call& call = steps.product();
   const Plan& plan = call.prepared->plan;
   if (!is_library(plan.kernel)) state.come_back();
-  if (!state.scoped) group_.emplace(state.api, "glgemm");
+  if (!state.scoped && state.options.debug_groups) group_.emplace(state.api, "glgemm");
   if (plan.items_in_buffer) gl::bind_storage(state.api, plan.few_buffers ? 0u : gl::binding_items, call.work->items);
 }
 

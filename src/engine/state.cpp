@@ -292,6 +292,18 @@ bool Fence::wait(std::chrono::nanoseconds timeout) const {
   return status == gl::Sync::Status::passed;
 }
 
+void Engine::barrier(Use next) {
+  constexpr std::uint32_t each = 0
+#define GLGEMM_ROW(name, NAME, bits) | (Use::name != Use::anything ? bits : 0)
+      GLGEMM_USES(GLGEMM_ROW)
+#undef GLGEMM_ROW
+      ;
+  state_->check_usable("barrier");
+  if (const auto uses = static_cast<std::uint32_t>(next); next != Use::anything && (uses & ~each) != 0)
+    throw std::invalid_argument(fmt::format("barrier: {:#x} is not made of uses, whose bits are {:#x}", uses, each));
+  gl::barrier_before(state_->api, next);
+}
+
 Fence Engine::fence() {
   state_->check_usable("fence");
   return Fence(std::make_unique<Fence::State>(Fence::State{state_, gl::Sync(state_->api)}));

@@ -46,6 +46,8 @@ std::int64_t memory_bytes(const Api& api);
 /// Bytes of device memory that the driver reports as free; 0 if it does not say.
 std::int64_t free_memory_bytes(const Api& api);
 
+/// Has the uses to come see what shaders have written.
+void barrier_before(const Api& api, Use next);
 /// Has the device begin what was enqueued.
 void flush(const Api& api);
 /// @throws DeviceLost  the context was reset
@@ -71,11 +73,11 @@ class DebugGroup {
   ~DebugGroup();
   DebugGroup(const DebugGroup&) = delete;
   DebugGroup& operator=(const DebugGroup&) = delete;
-  bool is_pushed() const noexcept { return pushed_; }
+  static bool has_room(const Api& api);
 
  private:
   const Api& api_;
-  bool pushed_ = false;
+  const bool pushed_;
 };
 
 }  // namespace glgemm::gl

@@ -104,7 +104,16 @@ void StateGuard::unbind_query_buffer() const {
   if (query_buffer_ != 0) api_.BindBuffer(GL_QUERY_BUFFER, 0);
 }
 
+Silence::Silence(const Api& api) : api_(api), was_on_(api.DebugMessageCallback && api.IsEnabled(GL_DEBUG_OUTPUT) != GL_FALSE) {
+  if (was_on_) api.Disable(GL_DEBUG_OUTPUT);
+}
+
+Silence::~Silence() {
+  if (was_on_) api_.Enable(GL_DEBUG_OUTPUT);
+}
+
 void raise_error(const Api& api, unsigned error) {
+  const Silence silence(api);
   switch (error) {
     case GL_INVALID_FRAMEBUFFER_OPERATION: {  // clearing a framebuffer that has no attachment gives one
       const StateGuard guard(api, draw_framebuffer_binding);
@@ -129,7 +138,7 @@ void raise_error(const Api& api, unsigned error) {
   }
 }
 
-ErrorGuard::ErrorGuard(const Api& api) : api_(api), pending_(api.GetError()) {}
+ErrorGuard::ErrorGuard(const Api& api) : api_(api), silence_(api), pending_(api.GetError()) {}
 
 ErrorGuard::~ErrorGuard() {
   // A few flags at most: of a context that is lost, the error stays.

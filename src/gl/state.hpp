@@ -81,10 +81,24 @@ class StateGuard {
 /// The number of the active texture unit.
 unsigned active_unit(const Api& api);
 
+/// While it lives, the application's debug output hears nothing: what goes wrong is glgemm's own doing.
+class Silence {
+ public:
+  explicit Silence(const Api& api);
+  ~Silence();
+  Silence(const Silence&) = delete;
+  Silence& operator=(const Silence&) = delete;
+
+ private:
+  const Api& api_;
+  const bool was_on_;
+};
+
 /// Makes an error pending again that glGetError handed out.
 void raise_error(const Api& api, unsigned error);
 
-/// While it lives, calls may fail that are tried: their errors are cleared at its end, and an error that was pending is so again.
+/// While it lives, calls may fail that are tried: no debug output hears of it, their errors are cleared at its end, and an error
+/// that was pending is so again.
 class ErrorGuard {
  public:
   explicit ErrorGuard(const Api& api);
@@ -94,7 +108,8 @@ class ErrorGuard {
 
  private:
   const Api& api_;
-  unsigned pending_;
+  const Silence silence_;
+  const unsigned pending_;
 };
 
 /// Binds a part of a buffer, or the whole, for shaders to read and write.

@@ -78,10 +78,6 @@ std::optional<TextureLevel> texture_level(const Api& api, unsigned texture, bool
   const ErrorGuard errors(api);  // a texture of another kind cannot be bound, and a level may be past the last that there can be
   const GLenum target = target_of(is_array);
   GLint value = 0;
-  if (api.GetTextureParameteriv) {  // of OpenGL 4.5
-    api.GetTextureParameteriv(texture, GL_TEXTURE_TARGET, &value);
-    if (value != 0 && static_cast<GLenum>(value) != target) return std::nullopt;  // Mesa's compatibility contexts do not say it
-  }
   const StateGuard guard(api, binding_of(is_array));
   api.BindTexture(target, texture);
   api.GetIntegerv(is_array ? GL_TEXTURE_BINDING_2D_ARRAY : GL_TEXTURE_BINDING_2D, &value);

@@ -18,6 +18,7 @@
 
 Ends with 1 and a line for each fault.
 """
+import argparse
 import json
 import pathlib
 import re
@@ -27,13 +28,12 @@ import sys
 import tempfile
 import textwrap
 
-arguments = sys.argv[1:]
-root = pathlib.Path(__file__).resolve().parents[2]
-if "--root" in arguments:
-    at = arguments.index("--root")
-    root = pathlib.Path(arguments[at + 1])
-    del arguments[at : at + 2]
-tool, viewer = arguments[0], arguments[1] if len(arguments) > 1 else None
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("tool")
+parser.add_argument("viewer", nargs="?")
+parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
+arguments = parser.parse_args()
+tool, viewer, root = arguments.tool, arguments.viewer, arguments.root
 faults = []
 
 

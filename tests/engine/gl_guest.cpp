@@ -13,9 +13,26 @@ using test::gl_functions;
 
 namespace {
 
-/// What a debug context says while `listening`.
+/// What the current context says, from its making on, while `listening`.
 struct Messages {
-  bool listening = false;
+  Messages() {
+    const gl::Api& api = gl_functions();
+    if (!api.DebugMessageCallback) return;
+    was_on = api.IsEnabled(GL_DEBUG_OUTPUT) != GL_FALSE;
+    api.Enable(GL_DEBUG_OUTPUT);
+    api.Enable(GL_DEBUG_OUTPUT_SYNCHRONOUS);
+    api.DebugMessageCallback(receive, this);
+  }
+  ~Messages() {
+    const gl::Api& api = gl_functions();
+    if (!api.DebugMessageCallback) return;
+    api.DebugMessageCallback(nullptr, nullptr);
+    api.Disable(GL_DEBUG_OUTPUT_SYNCHRONOUS);
+    if (!was_on) api.Disable(GL_DEBUG_OUTPUT);
+  }
+  Messages(const Messages&) = delete;
+  Messages& operator=(const Messages&) = delete;
+  bool was_on = false, listening = false;
   std::vector<std::string> complaints;
   std::vector<std::string> groups;
 
@@ -89,6 +106,17 @@ GLint state(GLenum name, GLuint index) {
   gl_functions().GetIntegeri_v(name, index, &value);
   return value;
 }
+
+GLbitfield issued = 0;  ///< by the last barrier
+void GLAPIENTRY issue(GLbitfield bits) {
+  issued = bits;
+}
+
+constexpr Use all_uses[] = {
+#define GLGEMM_ROW(name, ...) Use::name,
+    GLGEMM_USES(GLGEMM_ROW)
+#undef GLGEMM_ROW
+};
 
 /// Convolutions on the buffers of three matrices.
 template <class Alone>
@@ -205,8 +233,8 @@ void visit(GLenum pending, Messages& messages) {
     alone("~Job", [&] { job.reset(); });
   }
   visit_convolutions(engine, a->view().buffer, b->view().buffer, c->view().buffer, alone);
-  // These make an error that was pending once more, of which a debug context tells.
-  if (pending == GL_NO_ERROR) visit_textures(engine, c->view().buffer, alone);
+  visit_textures(engine, c->view().buffer, alone);
+  alone("out of memory", [&] { CHECK_THROWS_AS(DeviceMatrix(engine, 1 << 22, 1 << 22), OutOfMemory); });
   Gemm bad = plain;
   bad.b.buffer = 999999;
   alone("gemm that fails", [&] { CHECK_THROWS_AS(engine.gemm(bad), std::invalid_argument); });
@@ -218,6 +246,9 @@ void visit(GLenum pending, Messages& messages) {
     const Fence fence = engine.fence();
     fence.poll();
     CHECK(fence.wait());
+  });
+  alone("barrier", [&] {
+    for (const Use use : all_uses) engine.barrier(use);
   });
   alone("scope", [&] {
     const Scope scope = engine.scope();
@@ -278,23 +309,16 @@ TEST_CASE("each kind of context: the application's state and its pending error a
       continue;
     }
     Messages messages;
-    if (kind.options.debug) {
-      api.Enable(GL_DEBUG_OUTPUT);
-      api.Enable(GL_DEBUG_OUTPUT_SYNCHRONOUS);
-      api.DebugMessageCallback(Messages::receive, &messages);
-    }
     {
       const test::Application application;
       REQUIRE(api.GetError() == GL_NO_ERROR);
       visit(GL_NO_ERROR, messages);
       if (!kind.options.no_error) visit(GL_INVALID_OPERATION, messages);
     }
-    if (kind.options.debug) {
-      // One group for each product, and no other.
-      REQUIRE(messages.groups.size() >= 2);
-      for (std::size_t i = 0; i < messages.groups.size(); ++i)
-        CHECK(messages.groups[i] == (i % 2 == 0 ? "push glgemm" : "pop glgemm"));
-    }
+    // One group for each product, and no other.
+    if (api.DebugMessageCallback) REQUIRE(messages.groups.size() >= 2);
+    for (std::size_t i = 0; i < messages.groups.size(); ++i)
+      CHECK(messages.groups[i] == (i % 2 == 0 ? "push glgemm" : "pop glgemm"));
     CHECK(api.GetError() == GL_NO_ERROR);
   }
   test::context();
@@ -309,6 +333,23 @@ TEST_CASE("a buffer that the driver refuses: its error is cleared, one of the ap
     CAPTURE(pending);
     leaves_alone("out of memory", pending, messages,
                  [&] { CHECK_THROWS_AS(DeviceMatrix(engine, 1 << 22, 1 << 22), OutOfMemory); });
+  }
+}
+
+TEST_CASE("without debug groups, debug output hears nothing of an engine, of what it compiles and of its products") {
+  test::context();
+  HeadlessContext context({.device = "", .debug = true});
+  Messages messages;
+  for (const bool groups : {false, true}) {
+    EngineOptions options = test::engine_options();
+    options.debug_groups = groups;
+    options.log = [](std::string_view) {};  // so that the engine hears what the compiler says
+    messages.listening = true;
+    Engine engine(test::get_proc_address, options);
+    engine.multiply({{2}}, {{3}});
+    messages.listening = false;
+    CHECK(messages.complaints.empty());
+    CHECK(messages.groups.empty() == !(groups && gl_functions().DebugMessageCallback));
   }
 }
 
@@ -569,6 +610,33 @@ TEST_CASE("conditional rendering drops a product's dispatches without a word, as
   engine.gemm(product.gemm);
   CHECK_RESULT(product.right());
   api.DeleteQueries(1, &query);
+}
+
+TEST_CASE("barrier issues the bits of the uses that are named") {
+  test::context();
+  Engine engine = test::engine_here(test::engine_options(), [](const char* name) {
+    return name == std::string_view("glMemoryBarrier") ? reinterpret_cast<void (*)()>(&issue) : test::get_proc_address(name);
+  });
+  const GLbitfield mapped = gl_functions().BufferStorage ? GL_CLIENT_MAPPED_BUFFER_BARRIER_BIT : 0;
+  const GLbitfield bits[] = {GL_VERTEX_ATTRIB_ARRAY_BARRIER_BIT,
+                             GL_ELEMENT_ARRAY_BARRIER_BIT,
+                             GL_UNIFORM_BARRIER_BIT,
+                             GL_TEXTURE_FETCH_BARRIER_BIT,
+                             GL_SHADER_IMAGE_ACCESS_BARRIER_BIT,
+                             GL_COMMAND_BARRIER_BIT,
+                             GL_PIXEL_BUFFER_BARRIER_BIT,
+                             GL_BUFFER_UPDATE_BARRIER_BIT,
+                             GL_SHADER_STORAGE_BARRIER_BIT,
+                             mapped,
+                             GL_ALL_BARRIER_BITS};
+  for (std::size_t i = 0; i < std::size(all_uses); ++i) {
+    engine.barrier(all_uses[i]);
+    CHECK(issued == bits[i]);
+  }
+  engine.barrier(Use::vertices | Use::mapped | Use::storage);
+  CHECK(issued == (GL_VERTEX_ATTRIB_ARRAY_BARRIER_BIT | GL_SHADER_STORAGE_BARRIER_BIT | mapped));
+  CHECK_THROWS_WITH_AS(engine.barrier(Use{0x10}), "barrier: 0x10 is not made of uses, whose bits are 0x62ef",
+                       std::invalid_argument);
 }
 
 TEST_CASE("objects have labels for debuggers") {

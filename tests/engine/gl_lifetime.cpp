@@ -76,6 +76,7 @@ struct Everything {
                                            [&] { engine->prepare(std::span<const Gemm>()); },
                                            [&] { engine->prepack(b->view()); },
                                            [&] { engine->fence(); },
+                                           [&] { engine->barrier(Use::anything); },
                                            [&] { engine->scope(); },
                                            [&] { DeviceMatrix(*engine, 1, 1); },
                                            [&] { Stopwatch watch(*engine); }};
