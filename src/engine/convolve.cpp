@@ -48,6 +48,7 @@ void Engine::prepare(std::span<const Convolution> convolutions, const PlanOption
 }
 
 std::vector<ProgramReport> Engine::compile(const ConvolutionPlan& plan) {
+  state_->check_usable("compile");
   std::vector<ProgramReport> reports;
   const auto add = [&](ProgramReport report) {
     if (std::none_of(reports.begin(), reports.end(), [&](const auto& known) { return known.program == report.program; }))

@@ -78,6 +78,7 @@ Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(
   state.device = gl::device_info(state.api);
   state.limits = gl::query_limits(state.api, state.device);
   gl::check_reset(state.api);  // a lost context has no limits
+  if (const std::string why = gl::why_not_executed(state.api); !why.empty()) throw Unsupported("Engine: " + why);
   gl::probe_arithmetic(state.api, state.device, state.limits);
   state.options = std::move(options);
   if (const auto as = variable("GLGEMM_PLAN_AS"); as && !as->empty())

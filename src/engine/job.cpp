@@ -58,7 +58,7 @@ struct GLGEMM_HIDDEN Job::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
-    if (engine->is_gone()) return;
+    if (!engine->may_delete("a job")) return;
     const gl::Api& api = engine->api;
     work.destroy(api);
     for (gl::Sync& advance : advances) advance.destroy(api);

@@ -38,17 +38,27 @@ void Engine::State::check_usable(const char* what, bool stays) {
 void Engine::State::check_context(const char* what, bool stays) {
   check_not_forked(what);
   if (abandoned) throw std::invalid_argument(fmt::format("{}: the engine was abandoned", what));
-#ifdef NDEBUG
-  constexpr bool by_default = false;
-#else
-  constexpr bool by_default = true;
-#endif
-  // With a released engine the mark is gone.
-  if (!released && options.check_context.value_or(by_default) && !is_current()) {
-    gl::check_reset(api);  // in a lost context the mark is gone, too
-    throw std::invalid_argument(fmt::format("{}: the engine's context is not current on this thread", what));
-  }
+  running = what;
+  if (options.check_context.value_or(!scoped)) check_current();
+  if (const std::string why = gl::why_not_executed(api); !why.empty()) throw Unsupported(fmt::format("{}: {}", what, why));
   if (!stays) come_back();
+}
+
+void Engine::State::check_current() const {
+  if (released || is_current()) return;  // with a released engine the mark is gone
+  gl::check_reset(api);                  // in a lost context too
+  throw std::invalid_argument(fmt::format("{}: the engine's context is not current on this thread{}", running,
+                                          gl::has_lists(api) ? ", or the call is between glBegin and glEnd" : ""));
+}
+
+bool Engine::State::may_delete(const char* what) const noexcept {
+  if (is_gone()) return false;
+  if (released || !options.check_context.value_or(true) || (gl::has_current(api) && is_current())) return true;
+  try {
+    log(fmt::format("{} was destroyed while the engine's context was not current: its objects stay with the context", what));
+  } catch (const std::bad_alloc&) {  // a line for developers is not worth the program's end
+  }
+  return false;
 }
 
 void Engine::State::save_bindings(const char* what, std::optional<gl::StateGuard>& guard, gl::Bindings bindings) const {
@@ -63,11 +73,17 @@ void Engine::State::log(const std::string& message) const {
   if (options.log) options.log(message);
 }
 
+std::int64_t Engine::State::buffer_bytes_now(unsigned buffer) const {
+  const std::int64_t bytes = gl::buffer_bytes(api, buffer);
+  if (bytes == gl::no_buffer) check_current();  // another context's names are others
+  return bytes;
+}
+
 std::int64_t Engine::State::buffer_bytes(unsigned buffer) {
-  if (!scoped) return gl::buffer_bytes(api, buffer);
+  if (!scoped) return buffer_bytes_now(buffer);
   for (const auto& [known, bytes] : sizes)
     if (known == buffer) return bytes;
-  const std::int64_t bytes = gl::buffer_bytes(api, buffer);
+  const std::int64_t bytes = buffer_bytes_now(buffer);
   if (bytes >= 0) sizes.emplace_back(buffer, bytes);
   return bytes;
 }
@@ -90,6 +106,7 @@ std::string Engine::State::text_of(const ProgramKey& key) const {
 
 Engine::State::Entry& Engine::State::entry(const ProgramKey& key) {
   if (const auto found = programs.find(key); found != programs.end()) return found->second;
+  check_current();  // whether or not the call has asked: a program of another context would be kept
   Entry made;
   if (is_library(key.kernel)) {  // which has no program
     made.ready = true;
@@ -319,17 +336,19 @@ Scope::Scope(Scope&&) noexcept = default;
 
 Scope::~Scope() {
   if (!state_) return;
-  try {
-    state_->engine->come_back();
-  } catch (const DeviceLost& lost) {
-    state_->engine->log(lost.what());
+  Engine::State& engine = *state_->engine;
+  engine.scoped = false;
+  engine.sizes.clear();
+  if (!engine.may_delete("a scope")) {
+    if (state_->guard) state_->guard->forget();
+    return;
   }
-  state_->engine->scoped = false;
-  state_->engine->sizes.clear();
-  if (!state_->engine->is_gone())
-    for (gl::BufferImage& image : state_->engine->operand_images) gl::release_image(state_->engine->api, image);
-  else if (state_->guard)
-    state_->guard->forget();
+  try {
+    engine.come_back();
+  } catch (const DeviceLost& lost) {
+    engine.log(lost.what());
+  }
+  for (gl::BufferImage& image : engine.operand_images) gl::release_image(engine.api, image);
 }
 
 Scope Engine::scope() {
@@ -350,7 +369,7 @@ Stopwatch::Stopwatch(Engine& engine) : state_(engine.state_) {
 }
 
 Stopwatch::~Stopwatch() {
-  if (!state_->is_gone()) gl::delete_queries(state_->api, queries_);
+  if (state_->may_delete("a stopwatch")) gl::delete_queries(state_->api, queries_);
 }
 
 void Stopwatch::start() {

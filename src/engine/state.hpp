@@ -103,6 +103,7 @@ struct GLGEMM_HIDDEN Engine::State {
   bool released = false;
   /// The context is gone.
   bool abandoned = false;
+  const char* running = "";  ///< the public function that was called last, for messages
 
   /// Gives OpenGL the buffers back that a vendor's library has been given for products.
   /// @throws DeviceLost  that failed, and the products with it
@@ -118,13 +119,19 @@ struct GLGEMM_HIDDEN Engine::State {
 
   /// Whether the engine's context is current, by its mark; not for a released or abandoned engine.
   bool is_current() const { return !is_forked() && mark.is_here(api); }
+  /// Whether objects of the engine's may be deleted: in another context their names are others'. Tells the log if they stay.
+  bool may_delete(const char* what) const noexcept;
+  /// @throws std::invalid_argument  the context of the engine, which was not released, is not current
+  /// @throws DeviceLost
+  void check_current() const;
   /// @throws std::invalid_argument  the engine was released, or (if it checks) its context is not current
+  /// @throws Unsupported            OpenGL would record the call, or refuse it: see gl::why_not_executed()
   /// @throws GlError                this process is a fork of the engine's
   /// Then OpenGL has all buffers again, unless `stays`: see come_back().
   void check_usable(const char* what, bool stays = false);
   /// As check_usable(), for objects that may outlive the engine's release.
   /// @throws std::invalid_argument  the engine was abandoned, or (if it checks, and was not released) its context is not current
-  /// @throws GlError                this process is a fork of the engine's
+  /// @throws Unsupported, GlError   as check_usable()
   void check_context(const char* what, bool stays = false);
   /// Saves OpenGL's state unless a scope does.  @throws Unsupported  transform feedback is active
   void save_bindings(const char* what, std::optional<gl::StateGuard>& guard, gl::Bindings bindings) const;
@@ -132,7 +139,9 @@ struct GLGEMM_HIDDEN Engine::State {
   void save_bindings(const char* what, std::optional<gl::StateGuard>& guard) const { save_bindings(what, guard, all_bindings()); }
   gl::Bindings all_bindings() const { return gl::all_bindings_of(limits.storage_blocks); }
   void log(const std::string& message) const;
-  /// As gl::buffer_bytes(). A scope asks OpenGL once.
+  /// As gl::buffer_bytes().  @throws  as check_current(), where there is no buffer of the name
+  std::int64_t buffer_bytes_now(unsigned buffer) const;
+  /// The same. A scope asks OpenGL once.
   std::int64_t buffer_bytes(unsigned buffer);
   /// The program; compiles it if that was not done before.
   /// @throws RefusedProgram  the driver does not compile or link it

@@ -13,6 +13,7 @@
 #include "engine/dispatch.hpp"
 #include "engine/sample.hpp"
 #include "engine/validate.hpp"
+#include "gl/arithmetic.hpp"
 #include "gl/buffers.hpp"
 #include "gl/textures.hpp"
 #include "kernels/interface.hpp"
@@ -36,6 +37,7 @@ class TextureCopy {
   template <class... Args>
   [[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) const {
     gl::check_reset(state_.api);  // a lost context has no textures
+    state_.check_current();       // and another context has others
     throw std::invalid_argument(fmt::format("{}: {}", what_, fmt::format(text, std::forward<Args>(args)...)));
   }
   void self_check();
@@ -138,11 +140,13 @@ void TextureCopy::self_check() {
   if (!state_.options.experimental->self_check || state_.self_checked(program())) return;
   const gl::TexelFormat& format = gl::texel_format(texels_);
   for (const auto& [channels, first] : {std::pair{format.channels, 2}, std::pair{std::max(1, format.channels - 1), 1}})
-    if (!comes_back(channels, first))
-      throw GlError(fmt::format(
-          "{}: {} failed its self-check: {} of the {} channels of a small texture of {}, written from {}, do "
-          "not come back",
-          what_, to_string(program()), channels, format.channels, gl::format_text(format.name), to_string(tensor_.type)));
+    if (!comes_back(channels, first)) {
+      gl::check_dispatches_run(state_.api, what_);
+      throw GlError(
+          fmt::format("{}: {} failed its self-check: {} of the {} channels of a small texture of {}, written from {}, do "
+                      "not come back",
+                      what_, to_string(program()), channels, format.channels, gl::format_text(format.name), to_string(tensor_.type)));
+    }
   for (const bool writes : {false, true}) state_.remember_self_check(program(writes));
 }
 

@@ -32,6 +32,19 @@ constexpr unsigned unit_bit(unsigned unit) {
   return image_panels << unit;
 }
 
+/// How many places for subroutine uniforms the stage has in the current program, or where that is 0, in the pipeline.
+std::size_t subroutine_uniforms(const Api& api, GLuint program, GLuint pipeline, GLenum stage) {
+  GLint of_stage = static_cast<GLint>(program);
+  if (program == 0) api.GetProgramPipelineiv(pipeline, stage, &of_stage);
+  const auto ask = [&](GLenum what) {
+    GLint count = 0;
+    if (of_stage != 0) api.GetProgramStageiv(static_cast<GLuint>(of_stage), stage, what, &count);
+    return static_cast<std::size_t>(count);
+  };
+  // Mesa has an error for the places of a stage that the program lacks.
+  return ask(GL_ACTIVE_SUBROUTINE_UNIFORMS) > 0 ? ask(GL_ACTIVE_SUBROUTINE_UNIFORM_LOCATIONS) : 0;
+}
+
 }  // namespace
 
 unsigned active_unit(const Api& api) {
@@ -39,7 +52,7 @@ unsigned active_unit(const Api& api) {
 }
 
 StateGuard::StateGuard(const Api& api, Bindings bindings) : api_(api), bindings_(bindings) {
-  if (saves(program_binding)) program_ = integer(api, GL_CURRENT_PROGRAM);
+  if (saves(program_binding)) save_program();
   if (saves(storage_binding)) storage_ = integer(api, GL_SHADER_STORAGE_BUFFER_BINDING);
   if (saves(copy_bindings)) {
     copy_read_ = integer(api, GL_COPY_READ_BUFFER_BINDING);
@@ -62,8 +75,24 @@ StateGuard::StateGuard(const Api& api, Bindings bindings) : api_(api), bindings_
                        integer(api, GL_IMAGE_BINDING_ACCESS, unit),  integer(api, GL_IMAGE_BINDING_FORMAT, unit)};
 }
 
+void StateGuard::save_program() {
+  program_ = integer(api_, GL_CURRENT_PROGRAM);
+  if (!api_.GetProgramStageiv) return;  // OpenGL ES has no subroutines
+  if (program_ == 0) pipeline_ = integer(api_, GL_PROGRAM_PIPELINE_BINDING);
+  if (program_ == 0 && pipeline_ == 0) return;
+  // Each time, since a program that is linked again, or another one, may have the name.
+  for (const GLenum stage : {GLenum{GL_VERTEX_SHADER}, GLenum{GL_TESS_CONTROL_SHADER}, GLenum{GL_TESS_EVALUATION_SHADER},
+                             GLenum{GL_GEOMETRY_SHADER}, GLenum{GL_FRAGMENT_SHADER}, GLenum{GL_COMPUTE_SHADER}}) {
+    const std::size_t count = subroutine_uniforms(api_, static_cast<GLuint>(program_), static_cast<GLuint>(pipeline_), stage);
+    if (count == 0) continue;
+    subroutines_.push_back({stage, std::vector<GLuint>(count)});
+    for (std::size_t i = 0; i < count; ++i)
+      api_.GetUniformSubroutineuiv(stage, static_cast<GLint>(i), &subroutines_.back().chosen[i]);
+  }
+}
+
 StateGuard::~StateGuard() {
-  if (saves(program_binding)) api_.UseProgram(living(api_.IsProgram, program_));
+  if (saves(program_binding)) put_back_program();
   put_back_storage();
   put_back_images();
   if (saves(copy_bindings)) {
@@ -76,6 +105,16 @@ StateGuard::~StateGuard() {
   if (saves(sampler_binding)) api_.BindSampler(active_unit(api_), living(api_.IsSampler, sampler_));
   if (saves(query_buffer_binding) && query_buffer_ != 0) api_.BindBuffer(GL_QUERY_BUFFER, living(api_.IsBuffer, query_buffer_));
   if (saves(draw_framebuffer_binding)) api_.BindFramebuffer(GL_DRAW_FRAMEBUFFER, living(api_.IsFramebuffer, draw_framebuffer_));
+}
+
+void StateGuard::put_back_program() const {
+  const GLuint program = living(api_.IsProgram, program_);
+  api_.UseProgram(program);
+  if (subroutines_.empty() || static_cast<GLint>(program) != program_) return;
+  if (program == 0 && integer(api_, GL_PROGRAM_PIPELINE_BINDING) != pipeline_) return;  // deleted, or another one in a scope
+  for (const auto& [stage, chosen] : subroutines_)
+    if (subroutine_uniforms(api_, program, static_cast<GLuint>(pipeline_), stage) == chosen.size())
+      api_.UniformSubroutinesuiv(stage, static_cast<GLsizei>(chosen.size()), chosen.data());
 }
 
 void StateGuard::put_back_storage() const {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "gl/context.hpp"
 #include "kernels/interface.hpp"
@@ -66,20 +67,25 @@ class StateGuard {
   struct Image {
     int texture = 0, level = 0, layered = 0, layer = 0, access = 0, format = 0;
   };
+  /// What the application has chosen for the subroutine uniforms of a stage, which glUseProgram resets.
+  struct Subroutines {
+    unsigned stage = 0;
+    std::vector<unsigned> chosen{};
+  };
   bool saves(Bindings bindings) const noexcept { return (bindings_ & bindings) != 0; }
+  void save_program();
+  void put_back_program() const;
   void put_back_storage() const;
   void put_back_images() const;
 
   const Api& api_;
   Bindings bindings_;
-  int program_ = 0, storage_ = 0, copy_read_ = 0, copy_write_ = 0;
+  int program_ = 0, pipeline_ = 0, storage_ = 0, copy_read_ = 0, copy_write_ = 0;
   int texture_buffer_ = 0, query_buffer_ = 0, draw_framebuffer_ = 0, texture_ = 0, texture_array_ = 0, sampler_ = 0;
+  std::vector<Subroutines> subroutines_;  ///< of the stages that have some
   std::array<Indexed, storage_bindings> indexed_;
   std::array<Image, image_units> images_;
 };
-
-/// The number of the active texture unit.
-unsigned active_unit(const Api& api);
 
 /// While it lives, the application's debug output hears nothing: what goes wrong is glgemm's own doing.
 class Silence {
@@ -93,6 +99,9 @@ class Silence {
   const Api& api_;
   const bool was_on_;
 };
+
+/// The number of the active texture unit.
+unsigned active_unit(const Api& api);
 
 /// Makes an error pending again that glGetError handed out.
 void raise_error(const Api& api, unsigned error);

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # C++17: each C++ header is refused by the sentence that names C++20, before any other error, and the C headers compile as C++11.
 # Usage: older_cpp.sh COMPILER INCLUDE...   (the folders of the headers, the first one has all of them)
+. "$(dirname "$0")/../../tools/usage.sh"
 set -u
 compiler=$1
 shift
