@@ -414,8 +414,8 @@ typedef struct glgemm_engine_options {
   void (*log)(const char* message, void* user);
   /// 1: use a compiled kernel while the planned one compiles. 0 by default.
   int32_t use_ready_programs;
-  /// 1: find out at each call whether the engine's context is current, and fail if not. 0: do not. -1, the default: in debug
-  /// builds of glgemm do.
+  /// 1: find out at each call whether the engine's context is current, and fail if not. 0: do not. -1, the default: at each call
+  /// that is not in a scope.
   int32_t check_context;
   /// The folder in which compiled programs are kept for later processes. "": none. NULL, the default: the variable
   /// GLGEMM_PROGRAM_CACHE, else glgemm/programs in the user's cache folder.
@@ -599,10 +599,14 @@ GLGEMM_EXPORT glgemm_status glgemm_stream_report_init(glgemm_stream_report* repo
 // ---- The engine
 
 /// Multiplies matrices in one context of OpenGL 4.3 or OpenGL ES 3.1, or newer, the one that is current when it is made. OpenGL
-/// state that a call changes is restored when it returns: the current program, the storage-buffer bindings (indexed, with their
-/// ranges, and generic), image units 0 and 1, the active texture unit's buffer texture, and the copy-read and copy-write
-/// bindings. An object that was deleted while it was bound cannot be bound again. Not while transform feedback is active
-/// (refused) and not under conditional rendering (OpenGL would drop the dispatches and cannot be asked).
+/// state that a call changes is restored when it returns: the current program with its subroutine uniforms, the storage-buffer
+/// bindings (indexed, with their ranges, and generic), image units 0 and 1, the active texture unit's buffer texture, and the
+/// copy-read and copy-write bindings. An object that was deleted while it was bound cannot be bound again.
+///
+/// Where OpenGL would not execute a call it is refused, and nothing is recorded or remembered: every call while a display list is
+/// being compiled or between glBegin and glEnd, and products, not transfers, while transform feedback is active. Not under
+/// conditional rendering: OpenGL would drop the dispatches and cannot be asked. What is to be checked there for the first time gets
+/// GLGEMM_GL_ERROR; what was checked before is dropped without a word.
 ///
 /// Barriers: what shaders wrote to storage buffers before is seen. After image stores, issue
 /// glgemm_barrier(engine, GLGEMM_USE_STORAGE) first; after transform feedback, glBufferSubData or a copy, nothing. After a
@@ -677,7 +681,8 @@ GLGEMM_EXPORT glgemm_status glgemm_multiply_two_types(glgemm_engine* engine, int
 /// @return GLGEMM_INVALID_ARGUMENT  shapes or types disagree, a view leaves its buffer or is misaligned, a buffer is mapped and
 /// not
 ///                                  persistently, C overlaps an input or another item's C; the message has the numbers
-/// @return GLGEMM_UNSUPPORTED       options->kernel cannot run this, the driver lacks the type, or transform feedback is active
+/// @return GLGEMM_UNSUPPORTED       options->kernel cannot run this, the driver lacks the type, transform feedback is active, or a
+///                                  display list is being compiled
 /// @return GLGEMM_OUT_OF_MEMORY     the workspace could not be had; the message has the bytes
 /// @return GLGEMM_GL_ERROR          the driver refused to compile the named kernel; the message has its log
 /// In each case nothing has been enqueued.
@@ -736,13 +741,19 @@ GLGEMM_EXPORT glgemm_status glgemm_prepare_convolutions(glgemm_engine* engine, c
 /// GLGEMM_F32 or GLGEMM_F16. Row 0 is the row of texels at y = 0. Numbers of 8 bits go from 0 to 1. Enqueues; does not wait. It
 /// sees what was drawn or stored to the texture before, and what comes after sees the texture or the tensor, without a barrier of
 /// the caller's.
-/// @return GLGEMM_INVALID_ARGUMENT  no such texture or level, a format that TextureView does not name, sizes or channels differ,
-/// or
+/// @return GLGEMM_INVALID_ARGUMENT  no such texture or level, texels that are no floats for shaders, sizes or channels differ, or
 ///                                  the tensor leaves its buffer or is misaligned; the message has the numbers
-/// @return GLGEMM_UNSUPPORTED       OpenGL ES has no images of the texture's format, or of storage that is not immutable; or a
-///                                  bindless handle fixes a range of levels without this one
+/// @return GLGEMM_UNSUPPORTED       to write: OpenGL has no images of the texture's format, or OpenGL ES none of storage that is not
+///                                  immutable; or a bindless handle fixes a range of levels without this one, or a swizzle
 GLGEMM_EXPORT glgemm_status glgemm_read_texture(glgemm_engine* engine, const glgemm_texture* from, const glgemm_tensor* to);
 GLGEMM_EXPORT glgemm_status glgemm_write_texture(glgemm_engine* engine, const glgemm_tensor* from, const glgemm_texture* to);
+/// Compiles and checks what such a copy needs, and runs it once on nothing, so that no frame waits for it. The texture exists and
+/// stays as it is; the tensor's buffer need not exist.
+/// @return as the copy
+GLGEMM_EXPORT glgemm_status glgemm_prepare_read_texture(glgemm_engine* engine, const glgemm_texture* from,
+                                                        const glgemm_tensor* to);
+GLGEMM_EXPORT glgemm_status glgemm_prepare_write_texture(glgemm_engine* engine, const glgemm_tensor* from,
+                                                         const glgemm_texture* to);
 
 // ---- Barriers, packed operands, fences and scopes
 
@@ -800,7 +811,7 @@ GLGEMM_EXPORT glgemm_status glgemm_job_start_convolution(glgemm_engine* engine, 
 /// wait for the device, but where the driver itself computes in the call. Enqueues nothing as long as the device has not done
 /// what the last advance but one enqueued, after glgemm_job_cancel(), or when all is enqueued.
 /// @return GLGEMM_INVALID_ARGUMENT  a budget of 0 or less; the engine was released or abandoned
-/// @return GLGEMM_UNSUPPORTED       transform feedback is active
+/// @return GLGEMM_UNSUPPORTED       transform feedback is active, or a display list is being compiled
 /// @return GLGEMM_DEVICE_LOST       the context was reset
 GLGEMM_EXPORT glgemm_status glgemm_job_advance(glgemm_job* job, int64_t budget_ns, int32_t* done);
 /// How far the job is. Needs no context.

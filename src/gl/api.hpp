@@ -31,15 +31,18 @@ namespace glgemm::gl {
   X(BufferStorage, BufferStorageEXT) X(DebugMessageCallback, DebugMessageCallbackKHR) \
   X(DebugMessageControl, DebugMessageControlKHR) X(GetBufferSubData) X(GetGraphicsResetStatus, GetGraphicsResetStatusKHR) \
   X(GetGraphicsResetStatusARB) X(GetObjectLabel, GetObjectLabelKHR) X(GetPointerv, GetPointervKHR) \
-  X(GetQueryObjectui64v, GetQueryObjectui64vEXT) X(InvalidateBufferData) X(IsNamedBufferResidentNV) \
+  X(GetProgramPipelineiv) X(GetProgramStageiv) X(GetQueryObjectui64v, GetQueryObjectui64vEXT) X(GetUniformSubroutineuiv) \
+  X(InvalidateBufferData) X(IsNamedBufferResidentNV) \
   X(MakeNamedBufferNonResidentNV) X(MakeNamedBufferResidentNV) X(ObjectLabel, ObjectLabelKHR) \
   X(PopDebugGroup, PopDebugGroupKHR) X(ProgramUniform1d) X(ProgramUniform2d) X(PushDebugGroup, PushDebugGroupKHR) \
-  X(QueryCounter, QueryCounterEXT) X(TexBuffer, TexBufferEXT) X(TexBufferRange, TexBufferRangeEXT)
+  X(QueryCounter, QueryCounterEXT) X(TexBuffer, TexBufferEXT) X(TexBufferRange, TexBufferRangeEXT) \
+  X(UniformSubroutinesuiv)
 // clang-format on
 
 /// The functions of one context, as loaded by load().
 struct Api : GladGLContext {
-  bool es = false;  ///< OpenGL ES
+  bool es = false;     ///< OpenGL ES
+  bool lists = false;  ///< display lists, which contexts of the compatibility profile have
   GLint max_debug_groups = 0;
   /// The memory that the device has for all buffers, in bytes; 0: the driver does not tell, or computes on a CPU.
   std::int64_t memory_bytes = 0;

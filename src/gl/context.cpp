@@ -12,6 +12,7 @@
 #include "base/processor.hpp"
 #include "base/system.hpp"
 #include "gl/api.hpp"
+#include "gl/state.hpp"
 
 namespace glgemm::gl {
 namespace {
@@ -37,6 +38,7 @@ void complete_optional_functions(Api& api) {
     if (!(... && others)) first = nullptr;
   };
   keep_together(api.DebugMessageCallback, api.DebugMessageControl, api.GetPointerv);
+  keep_together(api.GetProgramStageiv, api.GetProgramPipelineiv, api.GetUniformSubroutineuiv, api.UniformSubroutinesuiv);
   keep_together(api.IsNamedBufferResidentNV, api.MakeNamedBufferResidentNV, api.MakeNamedBufferNonResidentNV);
   keep_together(api.ObjectLabel, api.GetObjectLabel);
   keep_together(api.ProgramUniform1d, api.ProgramUniform2d);
@@ -82,6 +84,26 @@ GLADapiproc find_function(void* get_proc_address, const char* name) {
   if (!found || name != std::string_view("glGetStringi")) return found;
   get_name = reinterpret_cast<PFNGLGETSTRINGIPROC>(found);
   return reinterpret_cast<GLADapiproc>(&name_or_empty);
+}
+
+// Names of the compatibility profile, which glad's header has not.
+constexpr GLenum list_mode = 0x0B30, list_index = 0x0B33;
+constexpr GLint compile_mode = 0x1300;
+
+/// The list that is being compiled; 0 if none is, and -1 if OpenGL does not answer.
+GLint compiled_list(const Api& api) {
+  GLint list = -1;
+  api.GetIntegerv(list_index, &list);
+  return list;
+}
+
+/// Whether the context has display lists. One that was made without a profile may name none, and is asked.
+bool finds_lists(const Api& api) {
+  GLint profile = 0;
+  if (!api.es) api.GetIntegerv(GL_CONTEXT_PROFILE_MASK, &profile);
+  if (api.es || profile != 0) return (profile & GL_CONTEXT_COMPATIBILITY_PROFILE_BIT) != 0;
+  const ErrorGuard errors(api);
+  return compiled_list(api) >= 0;
 }
 
 /// Refuses a getter that does not find these functions.
@@ -130,6 +152,7 @@ Context load(GetProcAddress get_proc_address) {
 #undef GLGEMM_ASK
   if (!missing.empty()) refuse_getter(context + ", but ", missing);
   complete_optional_functions(*api);
+  api->lists = finds_lists(*api);
   // A driver that computes on a CPU has the machine's memory, whatever it says.
   if (!device_info(*api).software) api->memory_bytes = query_memory_bytes(*api);
   if (api->PushDebugGroup) api->GetIntegerv(GL_MAX_DEBUG_GROUP_STACK_DEPTH, &api->max_debug_groups);
@@ -213,6 +236,23 @@ bool captures_vertices(const Api& api) {
   api.GetBooleanv(GL_TRANSFORM_FEEDBACK_ACTIVE, &active);
   if (active) api.GetBooleanv(GL_TRANSFORM_FEEDBACK_PAUSED, &paused);
   return active && !paused;
+}
+
+bool has_lists(const Api& api) {
+  return api.lists;
+}
+
+std::string why_not_executed(const Api& api) {
+  const GLint list = api.lists ? compiled_list(api) : 0;
+  if (list == 0) return {};
+  check_reset(api);
+  if (list < 0) return "OpenGL does not answer: no context is current, or the call is between glBegin and glEnd";
+  GLint mode = 0;
+  api.GetIntegerv(list_mode, &mode);
+  return fmt::format(
+      "display list {} is being compiled ({}), and would record a part of the call: call before glNewList or after "
+      "glEndList",
+      list, mode == compile_mode ? "GL_COMPILE" : "GL_COMPILE_AND_EXECUTE");
 }
 
 std::int64_t memory_bytes(const Api& api) {

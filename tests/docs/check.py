@@ -3,7 +3,7 @@
 
   check.py GLGEMM [GLGEMM-VIEW] [--root DIR]
 
-  - each fenced block of cpp or c is a part of a file of docs/examples, or of src/ or include/, line by line, apart from its
+  - each fenced block of cpp or c is a part of a file of docs/examples, tests/toolkits, src/ or include/, line by line, apart from its
     indentation;
   - each option of a 'glgemm VERB' or 'glgemm-view' command stands in that program's --help, and each bare option on a
     page of docs/commands in that of its verb;
@@ -106,7 +106,7 @@ def check_together(words, where):
 
 
 examples = {path: path.read_text().splitlines() for path in sorted((root / "docs/examples").glob("*.c*"))}
-sources = {path: path.read_text().splitlines() for folder in ("src", "include") for path in sorted((root / folder).rglob("*.[chi]pp"))}
+sources = {path: path.read_text().splitlines() for folder in ("src", "include", "tests/toolkits") for path in sorted((root / folder).rglob("*.[chi]pp"))}
 
 
 def stands_in(part, lines):

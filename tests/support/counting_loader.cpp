@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "support/context.hpp"
 #include "support/functions.hpp"
 
 namespace glgemm::test {
@@ -159,12 +158,6 @@ void (*counting_loader(const char* name))() {
   if (unknown_names.size() == max_unknown) return nullptr;
   unknown_names.emplace_back(name);
   return functions[unknown_names.size() - 1];
-}
-
-EngineOptions counting_options() {
-  EngineOptions options = engine_options();
-  options.check_context = false;
-  return options;
 }
 
 Engine counting_engine(const EngineOptions& options) {
