@@ -15,7 +15,7 @@ void draw(glgemm::Engine& engine, unsigned from, unsigned turn, unsigned turned,
   engine.gemm({.a = {.buffer = from, .rows = points, .columns = 4},  // turned = from x turn: a row is a point
                .b = {.buffer = turn, .rows = 4, .columns = 4},
                .c = {.buffer = turned, .rows = points, .columns = 4}});
-  glMemoryBarrier(GL_VERTEX_ATTRIB_ARRAY_BARRIER_BIT);  // vertices are what C is next
+  engine.barrier(glgemm::Use::vertices);  // vertices are what C is next
   glUseProgram(program);
   glBindVertexArray(vertices);  // its attribute 0 reads `turned`
   glDrawArrays(GL_POINTS, 0, points);
@@ -61,8 +61,12 @@ int main() {
   glFramebufferRenderbuffer(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_RENDERBUFFER, pixels);
   glViewport(0, 0, size, size);
 
-  std::array<float, 4 * points> right{};  // from the middle to the right edge
-  for (std::size_t i = 0; i < points; ++i) right[4 * i] = static_cast<float>(i) / points, right[4 * i + 3] = 1;
+  std::array<float, 4 * points> right{};  // from the middle to the right edge, along the middles of pixels
+  for (std::size_t i = 0; i < points; ++i) {
+    right[4 * i] = static_cast<float>(i) / points;
+    right[4 * i + 1] = -1.f / size;
+    right[4 * i + 3] = 1;
+  }
   const unsigned from = make_buffer(right), turned = make_buffer(std::array<float, 4 * points>{});
   const unsigned turn = make_buffer(std::array<float, 16>{0, 1, 0, 0, -1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1});  // right becomes up
   glGenVertexArrays(1, &vertices);

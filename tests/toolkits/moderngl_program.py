@@ -76,7 +76,7 @@ class Frames(moderngl_window.WindowConfig):
         if not np.array_equal(self.arrays[2].numpy(), self.a @ self.b):
             faults.append("a product is wrong")
         self.engine.close()  # before its context
-        print(f"  {self.products} products in 1 contexts, {'all right, state as before' if not faults else faults}")
+        print(f"  {self.products} products, {'all right, state as before' if not faults else faults}")
 
 
 moderngl_window.run_window_config(Frames)

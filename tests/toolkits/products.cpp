@@ -75,9 +75,7 @@ void take_picture() {
 }
 
 int end() {
-  if (with_products)
-    fmt::print("  {} products in {} contexts, {}\n", products, contexts,
-               faults.empty() ? "all right, state as before" : "FAULTS:");
+  if (with_products) fmt::print("  {} products, {}\n", products, faults.empty() ? "all right, state as before" : "FAULTS:");
   fmt::print("{}", faults);
   return faults.empty() && (products > 0 || !with_products) ? 0 : 1;
 }
