@@ -153,6 +153,15 @@ bad 'one file for two outputs' 'the same file' $m --image ./C.npy
 bad 'a picture of nothing' 'no elements to draw' multiply none_by_2.npy B.npy -o C.npy --image C.png
 [ -c /dev/full ] && bad 'full disk' 'the disk is full' multiply A.npy B.npy -o /dev/full
 [ -c /dev/full ] && bad 'full disk for the image' 'the disk is full' $m --image /dev/full
+npy large.npy '<f4' '(30, 30)' ''
+head -c 3600 /dev/zero >>large.npy
+(
+  ulimit -f 2
+  bad 'a limit on files' "cannot write 'T.npy': File too large" transpose large.npy -o T.npy
+  GLGEMM_PROGRAM_CACHE=$work/limited good 'a limit on the program cache' '(3, 3)' $product multiply A.npy B.npy
+  [ -d limited ] && [ -z "$(ls limited)" ] || fail "a limit on the program cache: there is $(ls limited)"
+  exit $failures
+) || failures=$((failures + 1))
 if [ "$(id -u)" -ne 0 ]; then
   mkdir closed && chmod 500 closed
   bad 'closed folder' 'Permission denied' multiply A.npy B.npy -o closed/C.npy

@@ -297,7 +297,8 @@ class Output {
       journal_.emplace(journal_path_, *earlier_);
       return;
     }
-    fs::remove(to_path(journal_path_));  // it must not be taken for this file's
+    std::error_code none;                      // that it cannot be written either is told below
+    fs::remove(to_path(journal_path_), none);  // it must not be taken for this file's
     file_.allocate(bytes_);
     file_.write(0, header_.data(), header_.size());
     file_.sync();

@@ -76,6 +76,7 @@ int printed() {
 int main(int argc, char** argv) {
   set_variable("ZINK_INLINE_UNIFORMS", "0", false);  // zink on a CPU gives wrong products otherwise
   try {
+    begin_program(argc, argv);
     Arguments arguments;
     CLI::App app("Draw a digit by mouse, and see a network read it: each layer's product from its own buffer, and the answer.",
                  "glgemm-view");

@@ -1,6 +1,7 @@
 // This program where the system is POSIX: see program.hpp.
 #include "system/program.hpp"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -44,7 +45,15 @@ thread_local sigset_t held_before;
 
 }  // namespace
 
-void begin_program(int&, char**&) {}
+void begin_program(int&, char**&) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  // A closed stream's number would be given to the next file that is opened, which then gets what is printed. Opened the wrong
+  // way round, it refuses to be written or read as before.
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) < 0) open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+const std::string_view user_folder_variables = "XDG_CACHE_HOME and HOME";
 
 void set_variable(const char* name, const char* value, bool overwrite) {
   setenv(name, value, overwrite ? 1 : 0);
