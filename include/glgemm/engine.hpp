@@ -86,7 +86,7 @@ struct EngineOptions {
   std::optional<bool> check_context{};
   /// The folder that keeps compiled programs for later processes, if the driver gives their binaries. It is made when a
   /// program is first needed. Empty: no program is kept. By default the variable GLGEMM_PROGRAM_CACHE (empty: none), else
-  /// $XDG_CACHE_HOME/glgemm/programs, else $HOME/.cache/glgemm/programs.
+  /// $XDG_CACHE_HOME/glgemm/programs, else $HOME/.cache/glgemm/programs; on Windows in LOCALAPPDATA's folder.
   ///
   /// It holds at most 64 MiB; the least recently used files go first. Any number of processes may share it, and it
   /// can be removed at any time. A program's key is the driver's names and the source, so that rewritten sources are kept apart.

@@ -79,7 +79,7 @@ class GLGEMM_EXPORT TuningTable {
   /// The table that glgemm brings along.
   static const TuningTable& built_in();
   /// Where the user's own table lies: the variable GLGEMM_TUNING if it is set (empty: nowhere), else
-  /// $XDG_CACHE_HOME/glgemm/tuning.json, else $HOME/.cache/glgemm/tuning.json. Empty if there is no such place.
+  /// $XDG_CACHE_HOME/glgemm/tuning.json, else $HOME/.cache/glgemm/tuning.json; on Windows in LOCALAPPDATA's folder; or empty.
   static std::string user_path();
 
   /// What `parse` reads back. One entry to a line, so that tables can be compared and merged by line.

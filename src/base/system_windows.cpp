@@ -31,6 +31,11 @@ class TextSlot {
   DWORD number_ = FlsAlloc(end);
 };
 
+/// Whether the path begins at a drive's root or at a share: mingw-w64's C++ library does not know of shares.
+bool is_whole(const std::filesystem::path& path) {
+  return path.is_absolute() || path.native().starts_with(LR"(\\)");
+}
+
 }  // namespace
 
 std::optional<std::string> variable(const char* name) {
@@ -51,9 +56,16 @@ std::optional<std::string> variable(const char* name) {
 
 const std::string_view no_user_cache = "LOCALAPPDATA names no folder";
 
+std::filesystem::path whole_path(const std::filesystem::path& path) {
+  std::wstring whole(32768, L'\0');  // the longest that there is
+  const DWORD size = GetFullPathNameW(path.c_str(), static_cast<DWORD>(whole.size()), whole.data(), nullptr);
+  if (size == 0 || size >= whole.size()) return path;
+  return whole.substr(0, size);
+}
+
 std::filesystem::path user_cache(std::string_view rest) {
   const std::filesystem::path home = to_path(variable("LOCALAPPDATA").value_or(""));
-  return home.is_absolute() ? (home / to_path(rest)).make_preferred() : std::filesystem::path();
+  return is_whole(home) ? (home / to_path(rest)).make_preferred() : std::filesystem::path();
 }
 
 // Whose a folder is and who may write there is said by its access list; what lies below a user's own folder is the user's.
@@ -95,9 +107,8 @@ std::int64_t main_memory_bytes() {
 
 void* load_library(const std::string& name, std::string& why, bool if_loaded) {
   const std::filesystem::path path = to_path(name);
-  const HMODULE library = if_loaded
-                              ? GetModuleHandleW(path.c_str())
-                              : LoadLibraryExW(path.c_str(), nullptr, path.is_absolute() ? LOAD_WITH_ALTERED_SEARCH_PATH : 0);
+  const HMODULE library = if_loaded ? GetModuleHandleW(path.c_str())
+                                    : LoadLibraryExW(path.c_str(), nullptr, is_whole(path) ? LOAD_WITH_ALTERED_SEARCH_PATH : 0);
   if (!library && !if_loaded) why = std::error_code(static_cast<int>(GetLastError()), std::system_category()).message();
   return library;
 }

@@ -58,7 +58,7 @@ ProgramCache::ProgramCache(const fs::path& folder, Log log, std::uint64_t max_by
     : log_(std::move(log)), max_bytes_(max_bytes) {
   if (folder.empty()) return;
   try {
-    folder_ = fs::absolute(folder);
+    folder_ = whole_path(folder);
     make_folder();
     if (const std::string why = distrust(folder_); !why.empty()) turn_off(why);
   } catch (const std::exception& error) {

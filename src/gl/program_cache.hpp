@@ -39,8 +39,8 @@ class ProgramCache {
   explicit ProgramCache(const std::filesystem::path& folder = {}, Log log = {},
                         std::uint64_t max_bytes = usual_most_bytes) noexcept;
 
-  /// `asked` if given; else the variable GLGEMM_PROGRAM_CACHE if set; else $XDG_CACHE_HOME/glgemm/programs; else
-  /// $HOME/.cache/glgemm/programs; else none, and logs a line. Empty: the caller wants no cache.
+  /// `asked` if given; else the variable GLGEMM_PROGRAM_CACHE if set; else glgemm/programs in the user's folder; else none, and
+  /// logs a line. Empty: the caller wants no cache.
   static std::filesystem::path folder(const std::optional<std::string>& asked, const Log& log);
 
   bool on() const noexcept { return !folder_.empty(); }

@@ -69,6 +69,8 @@ TEST_CASE("files of shapes") {
         std::vector<Shape>{{5124, 700, 2048}, {35, 700, 2048, Op::transpose}, {3, 4, 5}, {6, 7, 8, Op::none, Op::transpose}});
   CHECK(read(header).empty());
 
+  CHECK(read("\xef\xbb\xbf" + header + "6,7,8,N,T\r\n") ==
+        std::vector<Shape>{{6, 7, 8, Op::none, Op::transpose}});  // as Excel writes it
   const std::string path = "'" + folder.file("shapes.csv") + "'";
   const std::vector<std::pair<std::string, std::string>> bad{
       {"", " has no header m,n,k,trans_a,trans_b"},

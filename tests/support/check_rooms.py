@@ -8,6 +8,8 @@
 - In src/python/, headers of pybind11 are included by pybind.hpp alone, so that no file lacks a caster that another one has.
 - In include/, src/ and tools/, headers of POSIX and of Windows, and words of GCC's, are found, each outside an #if that asks for the
   compiler or the system; but not in the rooms that are for them.
+- In src/ and tools/, functions of std::filesystem are found that mingw-w64's C++ library has wrong for \\\\server\\share\\x; in tools/
+  all those that ask the system, since it refuses paths of over 260 characters that tools/system makes acceptable.
 - In src/, but for src/gl/, names of OpenGL are found: gl::Api is incomplete there, so that the compiler refuses calls through it, and this
   finds what would get around that. (EGL is another interface.)
 - In src/gl/, functions of OpenGL are found that stand in none of the lists of src/gl/api.hpp, by which an engine asks whether a context has
@@ -34,6 +36,11 @@ words = re.compile(
     r"isatty|getpid|fork|waitpid|mkstemp|mkdtemp)\b"
 )
 asks = re.compile(r"__(GNUC__|GLIBC__|clang__|linux__|unix__|APPLE__|x86_64__)|_WIN32|_MSC_VER|__has_include")
+wrong_paths = re.compile(r"\b(?:fs|filesystem)::(absolute|canonical|weakly_canonical|space)\(|\.(is_absolute)\(")
+asked_paths = re.compile(
+    r"\b(?:fs|filesystem)::(exists|is_\w+|(?:symlink_)?status|remove(?:_all)?|rename|create_director\w+|permissions|file_size|"
+    r"last_write_time|equivalent|(?:recursive_)?directory_iterator|read_symlink|\w+_path)\(|\b(ofstream)\b"
+)
 opengl = re.compile(
     r"(\bglad\b|\bgl/api\.hpp|\bGL/gl[a-z]*\.h|\bGL(?:u?byte|u?short|u?int|u?int64|float|double|char|boolean|bitfield|enum|sizei|sizeiptr|"
     r"intptr|sync)\b|\bGL_[A-Z0-9_]+|\bgl[A-Z]\w*(?= *\())"
@@ -94,6 +101,13 @@ def unlisted(lines, listed):
                 yield number, "gl" + name, "stands in no list of src/gl/api.hpp"
 
 
+def paths(lines, patterns):
+    for number, line in lines:
+        for pattern in patterns:
+            if found := pattern.search(line.split("//")[0]):
+                yield number, found[1] or found[2], "not for every path of Windows; see base/system.hpp and tools/system/files.hpp"
+
+
 def not_portable(lines):
     """What is not portable, outside an #if that asks."""
     conditions = []  # for each open #if, whether it asks
@@ -137,7 +151,10 @@ def main():
                     wrong += includes(lines, relative.split("/")[1])
                     wrong += unlisted(lines, listed) if relative.startswith("src/gl/") else names_of_opengl(lines)
                 wrong += of_pybind11(lines) if relative != "src/python/pybind.hpp" else []
-                wrong += not_portable(lines) if not relative.startswith(for_systems) else []
+                if not relative.startswith(for_systems):
+                    wrong += not_portable(lines)
+                    if top != "include":
+                        wrong += paths(lines, [wrong_paths, asked_paths] if top == "tools" else [wrong_paths])
                 for number, what, reason in wrong:
                     print(f"{path}:{number}: {what}: {reason}")
                 places += len(wrong)

@@ -5,28 +5,15 @@
 # Ends with 77 where Wine, Xvfb or mingw-w64 is missing.
 . "$(dirname "$0")/../../tools/usage.sh"
 set -uo pipefail
+. "$(dirname "$0")/prefix.sh"
+build=${1:+$(realpath "$1")}
 cd "$(dirname "$0")/../.." || exit 2
-for program in x86_64-w64-mingw32-g++-posix wine xvfb-run; do
-  command -v $program >/dev/null && continue
-  echo "LEFT OUT: there is no $program (g++-mingw-w64-x86-64-posix, wine, wine64, xvfb and xauth)"
-  exit 77
-done
-if [ -z "${DISPLAY:-}" ] || [ -z "${GLGEMM_WINE_DISPLAY:-}" ]; then
-  GLGEMM_WINE_DISPLAY=1 exec xvfb-run -a "$0" "$@"
-fi
-
-build=${1:-}
 if [ -z "$build" ]; then
-  build=build-mingw
+  build=$PWD/build-mingw
   cmake --preset mingw -D GLGEMM_WERROR=ON >/dev/null || exit
   cmake --build --preset mingw --parallel "$(nproc)" --target glgemm_tool glgemm_tests glgemm_gl_tests || exit
 fi
-build=$(realpath "$build")
-tests=$(realpath tests)
-work=$(mktemp -d)
-export WINEPREFIX=$work/wine WINEARCH=win64 WINEDEBUG=-all WINEDLLOVERRIDES=mscoree,mshtml,winedbg.exe= GLGEMM_PROGRAM_CACHE= GLGEMM_TUNING=
-trap 'wineserver -k 2>/dev/null; rm -rf "$work"' EXIT
-wine wineboot >/dev/null 2>&1
+tests=$PWD/tests
 failed=0
 
 # What cannot run there, with the reason; each is named in the output.
@@ -64,14 +51,7 @@ echo "==== the DLLs"
 if "$tests/windows/links.sh" "$work/shared" && cmake --build "$work/shared" --parallel "$(nproc)" --target glgemm_verify; then
   x86_64-w64-mingw32-g++-posix -std=c++20 -include windows.h -I include -I "$work/shared/generated/include" "$tests/consumer/main.cpp" \
     -o "$work/shared/consumer.exe" -L "$work/shared" -lglgemm_verify -lglgemm_weights -lglgemm_headless -lglgemm || failed=1
-  compiler=$(dirname "$(x86_64-w64-mingw32-g++-posix -print-file-name=libstdc++-6.dll)")
-  export WINEPATH="$work/shared/bin;$work/shared;$compiler;/usr/x86_64-w64-mingw32/lib"
-  for program in errors consumer_c consumer; do
-    wine "$work/shared/$program.exe" || {
-      echo "FAILED: $program with the DLLs: status $?"
-      failed=1
-    }
-  done
+  "$tests/windows/run.sh" "$work/shared" errors consumer_c consumer || failed=1
 else
   failed=1
 fi

@@ -2,7 +2,6 @@
 #include "bench/bench.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -203,7 +202,7 @@ BenchResult run_first(const BenchOptions& options, const std::string& device, st
       const auto run = [&](Times& times, const char* which, const char* drivers) {
         progress.show(static_cast<double>(round) / rounds, to_string(shape) + ", " + which);
         const std::string folder = scratch.file(drivers);
-        std::filesystem::create_directories(to_path(folder));  // not every driver makes its own
+        make_folders(folder);  // not every driver makes its own
         const double start = milliseconds_now();
         const ProgramResult ended = run_program(words,
                                                 {{"GLGEMM_PROGRAM_CACHE", scratch.file("programs")},

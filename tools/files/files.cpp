@@ -17,8 +17,6 @@
 namespace glgemm::tools {
 namespace {
 
-namespace fs = std::filesystem;
-
 /// What is to be removed at the program's end from outside: then nothing but lock-free atomics may be touched.
 using Paths = std::array<std::atomic<const char*>, 16>;
 Paths files_at_end{}, folders_at_end{};
@@ -76,37 +74,32 @@ struct Target {
   std::string path;  ///< with links resolved
   bool exists = false;
   bool regular = true;  ///< or does not exist
-  fs::perms permissions = fs::perms::unknown;
 };
 
 /// @throws FileError  as OutputFile
 Target target_of(const std::string& path) {
   if (path.empty()) throw FileError("cannot write a file without a name");
   Target target{path};
-  std::error_code error;
-  const fs::file_status status = fs::status(to_path(path), error);
-  target.exists = fs::exists(status);
+  FileStatus status;
+  const int error = find_status(path, status);
+  if (error != 0 && !is_missing(error)) throw cannot_write(path, error);
+  target.exists = error == 0;
   if (target.exists) {
-    if (fs::is_directory(status)) throw cannot_write(path, "it is a folder");
+    if (status.folder) throw cannot_write(path, "it is a folder");
     if (const int reason = check_writable(path)) throw cannot_write(path, reason);
-    target.regular = fs::is_regular_file(status);
-    target.path = to_text(fs::canonical(to_path(path), error));
-    if (error && target.regular) throw cannot_write(path, error.value());
-    if (error) target.path = path;  // a pipe that is open has no name that links could lead to
-    target.permissions = status.permissions();
+    target.regular = status.regular;
+    if (!target.regular) return target;  // a pipe that is open has no name that links could lead to
+    if (const int reason = find_real_path(path, target.path)) throw cannot_write(path, reason);
     return target;
   }
-  if (error && status.type() != fs::file_type::not_found) throw cannot_write(path, error.value());
-  if (fs::is_symlink(fs::symlink_status(to_path(path), error))) throw cannot_write(path, "it is a link to nothing");
-  if (to_path(path).filename().empty()) throw cannot_write(path, "it names a folder");
-  const fs::path given = to_path(path).parent_path();
-  const fs::path folder = given.empty() ? fs::path(".") : given;
-  if (!fs::is_directory(folder, error)) {
-    if (error && error != std::errc::no_such_file_or_directory) throw cannot_write(path, error.value());
-    throw cannot_write(path, "there is no folder " + quote(to_text(folder)));
-  }
-  target.path = to_text(fs::canonical(folder, error) / to_path(path).filename());
-  if (error) throw cannot_write(path, error.value());
+  if (is_link(path)) throw cannot_write(path, "it is a link to nothing");
+  const std::string whole = whole_path(path), name = to_text(to_path(whole).filename());
+  if (name.empty()) throw cannot_write(path, "it names a folder");
+  std::string folder;
+  if (const int reason = find_real_path(whole.substr(0, whole.size() - name.size()), folder); reason != 0 && !is_missing(reason))
+    throw cannot_write(path, reason);
+  if (!is_folder(folder)) throw cannot_write(path, "there is no folder " + quote(to_text(to_path(path).parent_path())));
+  target.path = to_text(to_path(folder) / to_path(name));
   return target;
 }
 
@@ -190,6 +183,11 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(blank) - first + 1);
 }
 
+std::string_view without_mark(std::string_view text) {
+  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+  return text.starts_with(byte_order_mark) ? text.substr(byte_order_mark.size()) : text;
+}
+
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   for (;;) {
@@ -251,8 +249,7 @@ OutputFile::OutputFile(const std::string& path) : path_(path) {
     throw cannot_write(path_, error);
   }
   remember(temporary_);
-  std::error_code ignored;  // the contents matter more than a failure here
-  if (target.exists) fs::permissions(to_path(temporary_), target.permissions, ignored);
+  if (target.exists) copy_permissions(target_, temporary_);
 }
 
 OutputFile::~OutputFile() {
@@ -305,8 +302,7 @@ PartFile::PartFile(const std::string& path) : path_(path) {
   FileStatus opened;
   if (const int reason = find_status(file_.get(), opened)) throw cannot_write(path_, reason);
   if (!opened.regular) throw cannot_write(temporary_, "it is no regular file");
-  std::error_code ignored;  // the contents matter more than a failure here
-  if (target.exists) fs::permissions(to_path(temporary_), target.permissions, ignored);
+  if (target.exists) copy_permissions(target_, temporary_);
   size_ = opened.size;
   if (size_ == 0) remember(temporary_);
 }

@@ -68,6 +68,8 @@ class InputFile {
 
 /// Without spaces, tabs and carriage returns at either end.
 std::string_view trimmed(std::string_view text);
+/// Without the mark by which some programs, Excel for one, say that a text is UTF-8.
+std::string_view without_mark(std::string_view text);
 /// The parts of a line between separators, each trimmed; one more than there are separators.
 std::vector<std::string_view> split(std::string_view text, char separator);
 

@@ -26,10 +26,8 @@ namespace {
 /// The lines of a text that count, each with its number.
 class Lines {
  public:
-  Lines(std::string_view text, std::string name, char comment) : rest_(text), name_(std::move(name)), comment_(comment) {
-    constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
-    if (rest_.starts_with(byte_order_mark)) rest_.remove_prefix(byte_order_mark.size());
-  }
+  Lines(std::string_view text, std::string name, char comment)
+      : rest_(without_mark(text)), name_(std::move(name)), comment_(comment) {}
 
   /// The next line that is neither blank nor a comment, trimmed; none at the end.
   std::optional<std::string_view> next() {

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <new>
@@ -31,8 +30,6 @@ namespace glgemm::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
-namespace fs = std::filesystem;
-
 /// The format of the journals. A run with a journal of another format cannot be resumed.
 constexpr int journal_format = 2;
 
@@ -70,7 +67,9 @@ HostMatrix matrix_in(PartFile& file, std::int64_t offset, std::int64_t rows, std
 Json file_json(const InputFile& file) {
   const FileStatus& status = file.status();
   const MatrixPath path = parse_matrix_path(file.path());
-  return {{"path", to_text(fs::weakly_canonical(to_path(path.file))) + (path.array.empty() ? "" : ":" + path.array)},
+  std::string real;
+  if (find_real_path(path.file, real) != 0) real = whole_path(path.file);
+  return {{"path", real + (path.array.empty() ? "" : ":" + path.array)},
           {"bytes", status.size},
           {"modified_ns", status.modified_ns},
           {"changed_ns", status.changed_ns},
@@ -253,10 +252,8 @@ class Output {
         journal_path_(file_.target() + ".glgemm-journal") {
     const double bytes = static_cast<double>(header_.size()) + static_cast<double>(product.m) * static_cast<double>(product.n) *
                                                                    static_cast<double>(element_bytes(product.c_type));
-    std::error_code unknown;
-    const fs::space_info space = fs::space(to_path(file_.target()).parent_path(), unknown);
     const double room =
-        static_cast<double>(unknown ? std::uintmax_t{1} << 62 : space.available) + static_cast<double>(file_.size());
+        static_cast<double>(free_bytes(to_text(to_path(file_.target()).parent_path()))) + static_cast<double>(file_.size());
     if (bytes > room)
       throw cannot_write(arguments.output, fmt::format("it would have {} for a product of {}x{}, and its disk has {} to be had",
                                                        bytes_text(bytes), product.m, product.n, bytes_text(room)));
@@ -297,8 +294,7 @@ class Output {
       journal_.emplace(journal_path_, *earlier_);
       return;
     }
-    std::error_code none;                      // that it cannot be written either is told below
-    fs::remove(to_path(journal_path_), none);  // it must not be taken for this file's
+    remove_file(journal_path_);  // it must not be taken for this file's
     file_.allocate(bytes_);
     file_.write(0, header_.data(), header_.size());
     file_.sync();

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -13,7 +12,6 @@
 
 namespace glgemm::tools {
 
-namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 namespace {
@@ -53,8 +51,7 @@ ScratchFolder::ScratchFolder() {
 }
 
 ScratchFolder::~ScratchFolder() {
-  std::error_code ignored;
-  fs::remove_all(to_path(path_), ignored);
+  remove_folder(path_);
 }
 
 ProgramResult run_program(const Words& words, const Variables& variables, double limit, const ScratchFolder& scratch) {

@@ -262,7 +262,7 @@ std::vector<NamedConvolution> read_convolutions(const std::string& path) {
   std::array<std::size_t, csv_columns.size()> at{};
   std::size_t width = 0, name = 0;
   std::int64_t number = 0;
-  for (const std::string_view line : split(text, '\n')) {
+  for (const std::string_view line : split(without_mark(text), '\n')) {
     ++number;
     if (line.empty()) continue;
     const std::string where = fmt::format("{} line {}", quote(path), number);

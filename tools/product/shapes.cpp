@@ -182,7 +182,7 @@ std::vector<Shape> read_shapes(const std::string& path) {
   std::vector<Shape> shapes;
   bool header = true;
   std::int64_t number = 0;
-  for (const std::string_view line : split(text, '\n')) {
+  for (const std::string_view line : split(without_mark(text), '\n')) {
     ++number;
     if (line.empty()) continue;
     const std::string where = fmt::format("{} line {}", quote(path), number);

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <sstream>
 #include <stdexcept>
@@ -39,16 +38,14 @@ std::string joined(const Words& words, const char* between = " ") {
 class Reporter {
  public:
   explicit Reporter(const ReportOptions& options) : options_(options) {
-    std::error_code none;
-    if (!options_.checks.empty() && !fs::is_directory(to_path(options_.checks), none))
+    if (!options_.checks.empty() && !is_folder(options_.checks))
       throw std::invalid_argument("--checks: '" + options_.checks + "' is not a folder");
     if (!options_.device.empty()) {
       variables_["GLGEMM_DEVICE"] = options_.device;
       const ProgramResult ended = run_program({"glgemm", "inspect", "--shape", "1,1,1"}, variables_, 300, scratch_);
       if (ended.status == 2) throw std::invalid_argument("--device: " + last_words(ended.err));
     }
-    std::error_code error;
-    fs::create_directories(to_path(options_.output), error);
+    make_folders(options_.output);
     // Proves that they can be written, before long work.
     OutputFile{path("report.json")};
     OutputFile{path("report.md")};
@@ -175,8 +172,7 @@ class Reporter {
     words.insert(words.end(), arguments.begin(), arguments.end());
     if (options_.quick && section != "first") words.insert(words.end(), {"--repeats", "3", "--warmup", "1"});
     const std::string shown = joined(words), json = scratch_.file("bench.json");
-    std::error_code ignored;
-    fs::remove(json, ignored);
+    remove_file(json);
     words.insert(words.end(), {"--json", json});
     const ProgramResult ended = tell ? start(name, words, left() / 2)  // no step takes all that is left
                                      : run_program(words, variables_, left(), scratch_);
@@ -223,7 +219,7 @@ class Reporter {
     if (options_.quick && options_.checks.empty()) return left_out("checks", "a quick run has none");
     if (options_.checks.empty()) return left_out("checks", "no build folder with tests was named");
     if (!has_time("checks")) return;
-    const fs::path folder = fs::absolute(to_path(options_.checks));
+    const fs::path folder = to_path(whole_path(options_.checks));
     Variables variables = variables_;
     const std::string figures = variables["GLGEMM_TEST_FIGURES"] = scratch_.file("figures");  // one in JSON on each line
     variables["GLGEMM_PROGRAM_CACHE"] = variables["GLGEMM_TUNING"] = "";  // tests do not depend on what the user has there
@@ -244,7 +240,7 @@ class Reporter {
         return script ? Words{"bash", to_text(in / file), to_text(in / "bin/glgemm")} : Words{to_text(in / file), "--duration"};
       };
       TestResult result{false, "it is not there"};
-      if (std::error_code error; fs::exists(folder / file, error)) {
+      if (exists(to_text(folder / file))) {
         begins("checks, " + name);
         const bool by_files = limited() && program_suffix.empty() && name == "bin/glgemm_gl_tests";
         const ProgramResult ended =
@@ -309,11 +305,10 @@ class Reporter {
     words.insert(words.end(), {"--json", tried});
     const ProgramResult ended = start("tune", words, std::min(60 * options_.tune_minutes, limited() ? left() / 2 : 1e9));
     if (const Json found = Json::parse(contents(tried), nullptr, false); found.is_object()) report_["tune"] = found;
-    std::error_code error;
-    if (fs::exists(to_path(table), error)) {
+    if (exists(table)) {
       report_["tuning"] = Json::parse(contents(table), nullptr, false);
       if (!report_["tuning"].is_object()) report_["tuning"] = nullptr;
-      variables_["GLGEMM_TUNING"] = to_text(fs::absolute(to_path(table)));  // what follows goes by it
+      variables_["GLGEMM_TUNING"] = whole_path(table);  // what follows goes by it
     }
     ends("tune", shown, ended.status == 0 || ended.late ? "ok" : "failed",
          ended.status == 0 ? ""
@@ -429,9 +424,9 @@ class Reporter {
     report_["cublas"] = {{"library", ""}, {"rounds", rounds}, {"sets", Json::array()}};
     const auto shapes_file = [&](const char* name, const std::vector<int>& sizes) {
       const std::string path = scratch_.file(name);
-      std::ofstream out{to_path(path)};
-      out << "m,n,k,trans_a,trans_b\n";
-      for (const int n : sizes) out << n << ',' << n << ',' << n << ",N,N\n";
+      std::string text = "m,n,k,trans_a,trans_b\n";
+      for (const int n : sizes) text += fmt::format("{0},{0},{0},N,N\n", n);
+      write_file(path, text);
       return path;
     };
     compare("squares", shapes_file("squares.csv", options_.quick ? std::vector{64} : std::vector{2048, 4096, 8192}), rounds);

@@ -16,16 +16,6 @@ namespace glgemm::tools {
 std::filesystem::path to_path(std::string_view text);
 std::string to_text(const std::filesystem::path& path);
 
-/// Whether a path leads to something, and to a file. A path that the system refuses, as one that is too long, leads to nothing.
-inline bool is_there(const std::string& path) {
-  std::error_code refused;
-  return std::filesystem::exists(to_path(path), refused);
-}
-inline bool is_file(const std::string& path) {
-  std::error_code refused;
-  return std::filesystem::is_regular_file(to_path(path), refused);
-}
-
 /// What an error's number means, as a part of a sentence.
 std::string system_message(int error);
 
@@ -56,6 +46,30 @@ struct FileStatus {
 };
 int find_status(const std::string& path, FileStatus& status);
 int find_status(int file, FileStatus& status);
+/// Whether such an error says that there is no such file.
+bool is_missing(int error);
+/// Whether a path leads to something; to a file; to a folder. One that the system refuses, as one that is too long, leads to nothing.
+inline bool exists(const std::string& path) {
+  FileStatus status;
+  return find_status(path, status) == 0;
+}
+inline bool is_regular(const std::string& path) {
+  FileStatus status;
+  return find_status(path, status) == 0 && status.regular;
+}
+inline bool is_folder(const std::string& path) {
+  FileStatus status;
+  return find_status(path, status) == 0 && status.folder;
+}
+
+/// The path from the file system's root on, as the system takes it: on Windows "Z:x" and "NUL" are not what they look like.
+std::string whole_path(const std::string& path);
+/// Without what the system takes off a name's end: blanks and points on Windows.
+std::string without_ignored_end(const std::string& path);
+/// The path of what exists, with links resolved.
+int find_real_path(const std::string& path, std::string& real);
+/// The bytes that a file in this folder can still take; very many if the system does not say.
+std::uint64_t free_bytes(const std::string& folder);
 
 /// Whether the path itself is a symbolic link, wherever that leads.
 bool is_link(const std::string& path);
@@ -97,7 +111,13 @@ int sync_file(int file);
 /// Gives a file another name in its folder, in the place of what has that name.
 int replace_file(const std::string& from, const std::string& to);
 void remove_file(const std::string& path) noexcept;
+/// Gives a file the permissions of another, as far as the system has them and lets that be done.
+void copy_permissions(const std::string& from, const std::string& to) noexcept;
 
+/// Makes a folder, and those that it lies in. It may be there already.
+int make_folders(const std::string& path);
+/// Removes a folder with all that is in it.
+void remove_folder(const std::string& path) noexcept;
 /// Makes a new folder for temporary files, which no other user may enter.
 int make_temporary_folder(std::string& path);
 

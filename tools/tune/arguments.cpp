@@ -2,15 +2,16 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <stdexcept>
 
 #include <CLI/CLI.hpp>
+#include <fmt/core.h>
 
 #include "arguments/options.hpp"
 #include "files/files.hpp"
+#include "system/program.hpp"
 #include "tune/tune.hpp"
 #include "verbs.hpp"
 
@@ -55,8 +56,6 @@ std::vector<TuneProblem> class_problems(std::string_view name, const Formats& fo
 }
 
 namespace {
-
-namespace fs = std::filesystem;
 
 /// The classes of the built-in problems.
 constexpr std::array<std::string_view, 6> class_names{"square", "tall", "wide", "deep", "gemv", "batched"};
@@ -116,9 +115,9 @@ int tune(Arguments& arguments, bool batch_given) {
   if (options.output.empty()) {
     options.output = TuningTable::user_path();
     if (options.output.empty())
-      throw std::invalid_argument("GLGEMM_TUNING, XDG_CACHE_HOME and HOME name no place for the table: --output does");
-    std::error_code error;
-    fs::create_directories(to_path(options.output).parent_path(), error);  // a failure shows when the file is written
+      throw std::invalid_argument(
+          fmt::format("GLGEMM_TUNING and {} name no place for the table: --output does", user_folder_variables));
+    make_folders(to_text(to_path(whole_path(options.output)).parent_path()));  // a failure shows when the file is written
   }
   arguments.json.open();
   const TuneResult result = run_tune(options, arguments.json.text());

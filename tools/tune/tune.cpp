@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
-#include <filesystem>
 #include <iostream>
 #include <limits>
 #include <map>
@@ -32,7 +31,6 @@
 namespace glgemm::tools {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using Seconds = std::chrono::duration<double>;
 
@@ -43,8 +41,7 @@ std::string number(double value) {
 /// The table at the path, or an empty one if there is no file.
 /// @throws std::invalid_argument  the file is no tuning table: it would be lost
 TuningTable existing_table(const std::string& path, std::vector<std::string>& notes) {
-  std::error_code error;
-  if (!fs::exists(to_path(path), error)) return {};
+  if (!exists(path)) return {};
   const std::string text = contents_of(path);
   if (text.empty()) return {};
   std::vector<std::string> found;

@@ -83,6 +83,32 @@ int find_status(int file, FileStatus& status) {
   return take_status(fstat(file, &found), found, status);
 }
 
+bool is_missing(int error) {
+  return error == ENOENT || error == ENOTDIR;
+}
+
+std::string whole_path(const std::string& path) {
+  std::error_code error;
+  const fs::path whole = fs::absolute(path, error);
+  return error ? path : whole.string();
+}
+
+std::string without_ignored_end(const std::string& path) {
+  return path;
+}
+
+int find_real_path(const std::string& path, std::string& real) {
+  std::error_code error;
+  real = fs::canonical(path, error).string();
+  return error.value();
+}
+
+std::uint64_t free_bytes(const std::string& folder) {
+  std::error_code unknown;
+  const fs::space_info space = fs::space(folder, unknown);
+  return unknown ? std::uint64_t{1} << 62 : space.available;
+}
+
 bool is_link(const std::string& path) {
   std::error_code missing;
   return fs::is_symlink(fs::symlink_status(path, missing));
@@ -169,6 +195,23 @@ int replace_file(const std::string& from, const std::string& to) {
 
 void remove_file(const std::string& path) noexcept {
   unlink(path.c_str());
+}
+
+void copy_permissions(const std::string& from, const std::string& to) noexcept {
+  std::error_code error;
+  const fs::file_status status = fs::status(from, error);
+  if (!error) fs::permissions(to, status.permissions(), error);
+}
+
+int make_folders(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  return error.value();
+}
+
+void remove_folder(const std::string& path) noexcept {
+  std::error_code ignored;
+  fs::remove_all(path, ignored);
 }
 
 int make_temporary_folder(std::string& path) {

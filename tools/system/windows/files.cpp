@@ -1,6 +1,7 @@
 // Files on Windows: see files.hpp. A descriptor is the C library's, which has a handle below it.
 #include "system/files.hpp"
 
+#include "system/program.hpp"
 #include "system/windows/windows.hpp"
 
 #include <fcntl.h>
@@ -13,6 +14,24 @@ namespace glgemm::tools {
 namespace {
 
 constexpr DWORD share_all = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE;
+
+constexpr std::size_t longest_path = 32768;
+
+/// The path from its root on, by the system's rules: "Z:x" is in the current folder of that drive, blanks and points at a name's
+/// end do not count, "NUL" is a device.
+std::wstring full_path(const std::wstring& path) {
+  std::wstring whole(longest_path, L'\0');
+  const DWORD size = GetFullPathNameW(path.c_str(), static_cast<DWORD>(whole.size()), whole.data(), nullptr);
+  if (size == 0 || size >= whole.size()) return path;
+  whole.resize(size);
+  return whole;
+}
+
+/// The path without what lets it be of any length: \\?\C:\x, \\?\UNC\server\share\x.
+std::wstring plain_path(const std::wstring& path) {
+  if (path.starts_with(L"\\\\?\\UNC\\")) return L"\\\\" + path.substr(8);
+  return path.starts_with(L"\\\\?\\") && path.size() > 6 && path[5] == L':' ? path.substr(4) : path;
+}
 
 HANDLE handle_of(int file) {
   return reinterpret_cast<HANDLE>(_get_osfhandle(file));
@@ -45,10 +64,12 @@ std::int64_t number(DWORD high, DWORD low) {
 
 int status_of(HANDLE handle, FileStatus& status) {
   BY_HANDLE_FILE_INFORMATION found{};
+  status = {};
+  if (GetFileType(handle) != FILE_TYPE_DISK) return 0;  // a device
   if (!GetFileInformationByHandle(handle, &found)) return last_error();
   constexpr std::int64_t ticks_to_1970 = 116'444'736'000'000'000;  // of 100 ns, since 1601
   status.folder = (found.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY) != 0;
-  status.regular = !status.folder && GetFileType(handle) == FILE_TYPE_DISK;
+  status.regular = !status.folder;
   status.size = number(found.nFileSizeHigh, found.nFileSizeLow);
   status.modified_ns = (number(found.ftLastWriteTime.dwHighDateTime, found.ftLastWriteTime.dwLowDateTime) - ticks_to_1970) * 100;
   status.number = std::uint64_t{found.nFileIndexHigh} << 32 | found.nFileIndexLow;
@@ -115,8 +136,7 @@ std::string utf8(std::wstring_view text) {
 std::wstring native_path(const std::string& path) {
   const std::wstring text = wide(path);
   if (text.empty() || text.starts_with(L"\\\\?\\") || text.starts_with(L"\\\\.\\")) return text;
-  std::wstring whole(32768, L'\0');
-  whole.resize(GetFullPathNameW(text.c_str(), static_cast<DWORD>(whole.size()), whole.data(), nullptr));
+  const std::wstring whole = full_path(text);
   constexpr std::size_t longest = 240;  // of a folder's, some less than a file's 260
   if (whole.size() < longest) return text;
   return whole.starts_with(L"\\\\") ? L"\\\\?\\UNC" + whole.substr(1) : L"\\\\?\\" + whole;
@@ -170,6 +190,37 @@ int find_status(int file, FileStatus& status) {
   return status_of(handle_of(file), status);
 }
 
+bool is_missing(int error) {
+  return error == ERROR_FILE_NOT_FOUND || error == ERROR_PATH_NOT_FOUND;
+}
+
+std::string whole_path(const std::string& path) {
+  return utf8(full_path(wide(path)));
+}
+
+std::string without_ignored_end(const std::string& path) {
+  const std::string rest = path.substr(0, path.find_last_not_of(" .") + 1);
+  const bool is_folder = rest.empty() || rest.find_last_of("\\/:") == rest.size() - 1;  // "." or ".."
+  return is_folder || path.starts_with(R"(\\?\)") ? path : rest;
+}
+
+int find_real_path(const std::string& path, std::string& real) {
+  const Handle handle = open_to_look(path);
+  if (!handle) return last_error();
+  std::wstring found(longest_path, L'\0');
+  const DWORD size =
+      GetFinalPathNameByHandleW(handle.get(), found.data(), static_cast<DWORD>(found.size()), FILE_NAME_NORMALIZED);
+  real =
+      size > 0 && size < found.size() ? utf8(plain_path({found.data(), size})) : whole_path(path);  // not every file system tells
+  return 0;
+}
+
+std::uint64_t free_bytes(const std::string& folder) {
+  ULARGE_INTEGER bytes{};
+  return GetDiskFreeSpaceExW((native_path(folder) + L'\\').c_str(), &bytes, nullptr, nullptr) ? bytes.QuadPart
+                                                                                              : std::uint64_t{1} << 62;
+}
+
 bool is_link(const std::string& path) {
   WIN32_FIND_DATAW found{};
   const HANDLE search = FindFirstFileW(native_path(path).c_str(), &found);
@@ -194,8 +245,8 @@ bool same_file(const std::string& path, const std::string& other) {
 
 int check_writable(const std::string& path) {
   return patiently([&] {
-    const Handle handle(
-        CreateFileW(native_path(path).c_str(), GENERIC_WRITE | DELETE, share_all, nullptr, OPEN_EXISTING, 0, nullptr));
+    const DWORD access = GENERIC_WRITE | (is_regular(path) ? DELETE : 0);
+    const Handle handle(CreateFileW(native_path(path).c_str(), access, share_all, nullptr, OPEN_EXISTING, 0, nullptr));
     return handle ? 0 : last_error();
   });
 }
@@ -284,6 +335,20 @@ int replace_file(const std::string& from, const std::string& to) {
 
 void remove_file(const std::string& path) noexcept {
   DeleteFileW(native_path(path).c_str());
+}
+
+void copy_permissions(const std::string&, const std::string&) noexcept {}
+
+int make_folders(const std::string& path) {
+  if (is_folder(path)) return 0;
+  const std::string whole = whole_path(path), above = to_text(to_path(whole).parent_path());
+  if (above != whole)
+    if (const int error = make_folders(above)) return error;
+  return CreateDirectoryW(native_path(whole).c_str(), nullptr) ? 0 : last_error();
+}
+
+void remove_folder(const std::string& path) noexcept {
+  remove_folder_at_end(path.c_str());
 }
 
 int make_temporary_folder(std::string& path) {

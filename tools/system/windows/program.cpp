@@ -75,6 +75,8 @@ void begin_program(int& argc, char**& argv) {
   if (code_page_before != 0 && code_page_before != CP_UTF8 && SetConsoleOutputCP(CP_UTF8)) std::atexit(restore_code_page);
 }
 
+const std::string_view user_folder_variables = "LOCALAPPDATA";
+
 void set_variable(const char* name, const char* value, bool overwrite) {
   if (overwrite || !std::getenv(name)) _putenv_s(name, value);
 }
