@@ -14,6 +14,9 @@ std::string visible(std::string_view text, std::string_view kept = {});
 /// visible() between quotes: 'A.npy'.
 std::string quote(std::string_view text);
 
+/// The text with small letters in place of A to Z, by which names and endings are compared.
+std::string lower(std::string_view text);
+
 /// 1.23e9 as "1.23 GB".
 std::string gigabytes(double bytes);
 /// 123456789 as "123 MB".
