@@ -9,8 +9,8 @@
 //   an element      dequantize(index)
 //   four codes      raw_codes(index) reads four successive ones along k, from a multiple of four on, and vector_of_codes(raw, index) makes
 //                   numbers of them: of q4_0 and q8_0 (decodes_fours() in kernels.cpp)
-//   a chunk         the words of CHUNK codes of a row, which gemv reads once and keeps in registers. It defines CHUNK: 64 for blocks of 256
-//                   codes, else 32
+//   a chunk         the words of CHUNK codes of a row, which gemv reads once and keeps in registers. It defines CHUNK: 64 for blocks of 64
+//                   codes and more, else 32
 //
 // A chunk is quads of 4 codes; code e of a quad begins at bit 8 e of a word, or 4 bits further. Codes of a chunk need not be successive: they
 // lie among `reach` successive ones. Code e of quad q of the chunk with which p begins is that of chunk_begin(p) + code_at(q, e).
@@ -18,7 +18,9 @@
 // With offsets, numbers_of() gives what dequantize() gives. Otherwise it gives code - zero, which is exact; scaled() multiplies the sum of
 // group_quads successive quads (see docs/checking.md).
 //
-// Macros    FORMATS: constants Q8_0, Q4_0, ..., the formats of include/glgemm/quantization_table.h; FORMAT: the operand's; BLOCK_CODES, BLOCK_BYTES: the codes and the bytes of a block, 0 or 1 where scales lie apart;
+// Macros    FORMATS: constants Q8_0, Q4_0, ..., the formats of include/glgemm/quantization_table.h, and SCALES_BYTE: where in a block the
+//           operand's scales begin; FORMAT: the operand's; BLOCK_CODES, BLOCK_BYTES: the codes and the bytes of a block, 0 or 1 where scales
+//           lie apart;
 //           of NBITS, CODE_BITS: 4 or 8; GROUP: the codes that share a scale, a power of two from 16 on; ZEROS: 1 if each group has a zero of
 //           its own; CHUNK_CODES: the codes of a chunk, 0 if the format's chunks are not decoded; of what lies apart, SCALES: the type of the scales; of PER_ROW and PER_TENSOR, CODES: the type of a code
 // Uniform   codes_at: the byte of the binding at which the window's codes begin; the first scale; the first byte of the zeros; the elements
@@ -53,20 +55,36 @@ float half_at(int at) { return from_half((word_of_codes(at >> 2) >> ((at & 2) * 
 // The lower or the upper 4 bits of the byte at `at`.
 uint nibble_at(int at, bool upper) { return upper ? byte_at(at) >> 4 : byte_at(at) & 15u; }
 
+// Where the scales of the block lie that begins at that byte.
+int scales_at(int block) { return block + SCALES_BYTE; }
+
 // Whether groups have offsets, whether the upper bits of codes lie apart, and whether codes are elements of a type.
 const bool has_offsets = FORMAT == Q4_1 || FORMAT == Q5_1 || FORMAT == Q4_K || FORMAT == Q5_K;
 const bool has_high_bits = FORMAT == Q5_0 || FORMAT == Q5_1 || FORMAT == Q5_K || FORMAT == Q6_K;
 const bool has_elements = FORMAT == PER_ROW || FORMAT == PER_TENSOR;
-// Where in a block the codes begin, and their upper bits; and the code without sign that stands for 0, of MXFP4 for twice the number.
-const int codes_byte = FORMAT == MXFP4 ? 1 : FORMAT == Q4_1 ? 4 : FORMAT == Q5_0 ? 6 : FORMAT == Q5_1 ? 8 : FORMAT == Q4_K ? 16 :
+// Where in a block the codes begin, and their upper bits; and the code without sign that stands for 0, where codes are E2M1 for twice the
+// number.
+const int codes_byte = FORMAT == MXFP4 ? 1 : FORMAT == Q4_1 || FORMAT == NVFP4 ? 4 : FORMAT == Q5_0 ? 6 : FORMAT == Q5_1 ? 8 : FORMAT == Q4_K ? 16 :
                        FORMAT == Q5_K ? 48 : FORMAT == Q6_K ? 0 : 2;
 const int high_byte = FORMAT == Q5_0 ? 2 : FORMAT == Q5_1 ? 4 : FORMAT == Q5_K ? 16 : 128;
-const int zero_code = FORMAT == Q8_0 || has_elements && CODES == I8 ? 128 : FORMAT == Q4_0 ? 8 : FORMAT == Q5_0 ? 16 : FORMAT == Q6_K ? 32 :
-                      FORMAT == MXFP4 ? 12 : FORMAT == NBITS ? 1 << (CODE_BITS - 1) : 0;
+const bool is_e2m1 = FORMAT == MXFP4 || FORMAT == NVFP4;
+const int zero_code = FORMAT == Q8_0 || FORMAT == IQ4_NL || has_elements && CODES == I8 ? 128 : FORMAT == Q4_0 ? 8 : FORMAT == Q5_0 ? 16 : FORMAT == Q6_K ? 32 :
+                      is_e2m1 ? 12 : FORMAT == NBITS ? 1 << (CODE_BITS - 1) : 0;
+
+// Twice the number for which a code of E2M1 stands: 0, 1, 2, 3, 4, 6, 8, 12, and the same with a sign.
+int twice_e2m1(uint q) {
+  uint m = q & 7u, twice = m < 4u ? m : (m & 1u) == 0u ? 1u << (m >> 1) : 3u << ((m >> 1) - 1u);
+  return (q & 8u) != 0u ? -int(twice) : int(twice);
+}
+// The number for which a code of IQ4_NL stands, plus 128: that of -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113.
+uint iq4_nl_plus_128(uint q) {
+  uint low = (q & 4u) != 0u ? 0x766a5d4fu : 0x3f2d1801u, high = (q & 4u) != 0u ? 0xf1d9c5b5u : 0xa6998d81u;
+  return bitfieldExtract((q & 8u) != 0u ? high : low, int(q & 3u) * 8, 8);
+}
 
 #ifdef CHUNK
 const int reach = FORMAT == Q6_K ? 128 : CHUNK;
-const int quads = CHUNK / 4, group_quads = FORMAT == Q6_K || FORMAT == NBITS && GROUP == 16 ? 4 : 8;
+const int quads = CHUNK / 4, group_quads = FORMAT == Q6_K || FORMAT == NVFP4 || FORMAT == NBITS && GROUP == 16 ? 4 : 8;
 // Whether codes of 8 bits fill words, or nibbles. Further bits of codes lie apart.
 const bool has_bytes = FORMAT == Q8_0 || has_elements || FORMAT == NBITS && CODE_BITS == 8;
 const bool has_pairs = FORMAT == NBITS && CODE_BITS == 4;  // a byte has two successive codes
@@ -115,7 +133,14 @@ uint[5] five_words(int word) {
   return words;
 }
 // The bit with which a quad begins where codes are nibbles.
-int nibble_bit(int q) { return has_pairs ? 4 * (q & 1) : 8 * (q & quads / 2) / quads; }
+int nibble_bit(int q) { return has_pairs ? 4 * (q & 1) : FORMAT == NVFP4 ? 2 * (q & 2) : 8 * (q & quads / 2) / quads; }
+// Twice the numbers of four codes of E2M1, which lie in the lower halves of bytes, plus 12.
+uint twice_e2m1_plus_12(uint bits) {
+  // A code's 3 lower bits stand for twice the number. The sign says whether that is added to 12 or taken from it.
+  uint code = bits & 0x07070707u, first = bits >> 2 & bits & 0x01010101u, second = bits >> 2 & bits >> 1 & 0x01010101u;
+  uint minus = bits >> 3 & 0x01010101u, twice = code + first + 2u * (second + (first & second));
+  return twice + 0x0c0c0c0cu - 2u * (twice & 255u * minus);
+}
 #endif
 
 // ---- Blocks of 32 codes, each a chunk. Of nibbles the lower ones of all bytes come before the upper ones.
@@ -126,17 +151,16 @@ vec2 power_of_two(uint e) { return uintBitsToFloat(uvec2((((e + 1u) >> 1) + 63u)
 
 float dequantize(int index) {
   int block = codes_at.x + (index >> 5) * BLOCK_BYTES, i = index & 31;
-  if (FORMAT == Q8_0) RETURN(float, half_at(block) * float(bitfieldExtract(int(byte_at(block + codes_byte + i)), 0, 8)));
+  if (FORMAT == Q8_0) RETURN(float, half_at(scales_at(block)) * float(bitfieldExtract(int(byte_at(block + codes_byte + i)), 0, 8)));
   uint q = nibble_at(block + codes_byte + (i & 15), i > 15);
   if (has_high_bits) q += 16u * ((byte_at(block + high_byte + (i >> 3)) >> (i & 7)) & 1u);
   if (FORMAT == MXFP4) {
-    // Twice the number: 0, 1, 2, 3, 4, 6, 8, 12.
-    uint m = q & 7u, twice = m < 4u ? m : (m & 1u) == 0u ? 1u << (m >> 1) : 3u << ((m >> 1) - 1u);
-    vec2 scale = power_of_two(byte_at(block));
-    RETURN(float, scale.x * float((q & 8u) != 0u ? -int(twice) : int(twice)) * scale.y);
+    vec2 scale = power_of_two(byte_at(scales_at(block)));
+    RETURN(float, scale.x * float(twice_e2m1(q)) * scale.y);
   }
-  if (has_offsets) RETURN(float, EXACT(half_at(block) * float(q)) + half_at(block + 2));
-  RETURN(float, half_at(block) * float(int(q) - zero_code));
+  if (FORMAT == IQ4_NL) q = iq4_nl_plus_128(q);
+  if (has_offsets) RETURN(float, EXACT(half_at(scales_at(block)) * float(q)) + half_at(scales_at(block) + 2));
+  RETURN(float, half_at(scales_at(block)) * float(int(q) - zero_code));
 }
 
 // The same word twice, or the two between whose halves the codes lie; and the word of which the scale is a half.
@@ -228,14 +252,45 @@ uint quad_of(Chunk chunk, int q) {
   if (FORMAT == Q8_0) return word ^ 0x80808080u;
   word = word_of(chunk.codes[0], q);
   uint bits = word >> nibble_bit(q);
-  if (FORMAT == MXFP4) {
-    // A code's 3 lower bits stand for twice the number. The sign says whether that is added to 12 or taken from it.
-    uint code = bits & 0x07070707u, first = bits >> 2 & bits & 0x01010101u, second = bits >> 2 & bits >> 1 & 0x01010101u;
-    uint minus = bits >> 3 & 0x01010101u, twice = code + first + 2u * (second + (first & second));
-    return twice + 0x0c0c0c0cu - 2u * (twice & 255u * minus);
-  }
+  if (FORMAT == MXFP4) return twice_e2m1_plus_12(bits);
+  if (FORMAT == IQ4_NL)
+    return iq4_nl_plus_128(bits) | iq4_nl_plus_128(bits >> 8) << 8 | iq4_nl_plus_128(bits >> 16) << 16 | iq4_nl_plus_128(bits >> 24) << 24;
   // Successive bits of `high` become bit 4 of successive bytes.
   return has_high_bits ? bits & 0x0f0f0f0fu | ((chunk.high[0].x >> 4 * q & 15u) * 0x00204081u & 0x01010101u) << 4 : word;
+}
+#endif
+
+// ---- Blocks of 64 codes: NVFP4. Each of four groups has a byte as scale, and 8 bytes of codes, the lower nibbles first.
+#elif BLOCK_CODES == 64
+
+// Half of a scale, since codes are doubled. It is f8e4m3 without a sign, for which a half has the bits; and ggml takes 0x7f for 0.
+float half_of_scale(uint bits) {
+  RETURN(float, bits == 0x7fu ? 0.0 : from_half((bits & 0x7fu) << 7) * 128.0);
+}
+
+float dequantize(int index) {
+  int block = codes_at.x + (index >> 6) * BLOCK_BYTES, group = index >> 4 & 3, i = index & 15;
+  uint q = nibble_at(block + codes_byte + 8 * group + (i & 7), i > 7);
+  RETURN(float, half_of_scale(byte_at(scales_at(block) + group)) * float(twice_e2m1(q)));
+}
+
+#ifdef CHUNK
+Row row_of_codes(int index) { return Row((codes_at.x + (index >> 6) * BLOCK_BYTES) >> 2, 0, 0, 0.0); }
+int chunk_begin(int p) { return p; }
+int code_at(int q, int e) { return 4 * q + e; }
+
+Chunk load_chunk(Row row, int p, int number) {
+  Chunk chunk;
+  int block = row.begin + (p >> 6) * (BLOCK_BYTES / 4);
+  uint first[5] = five_words(block), second[5] = five_words(block + 4);
+  chunk.codes[0] = uvec4(first[1], first[2], first[3], first[4]);
+  chunk.codes[1] = uvec4(second[1], second[2], second[3], second[4]);
+  for (int i = 0; i < 4; ++i) chunk.scales[i] = half_of_scale(bitfieldExtract(first[0], 8 * i, 8));
+  return chunk;
+}
+
+uint quad_of(Chunk chunk, int q) {
+  return twice_e2m1_plus_12(word_of(chunk.codes[q / 8], 2 * (q / 4) + (q & 1)) >> nibble_bit(q));
 }
 #endif
 
@@ -249,17 +304,17 @@ float dequantize(int index) {
     uint q = nibble_at(block + half_block * 64 + (part & 1) * 32 + at, part > 1);
     q += 16u * ((byte_at(block + high_byte + half_block * 32 + at) >> (2 * part)) & 3u);
     int scale = bitfieldExtract(int(byte_at(block + 192 + (i >> 4))), 0, 8);
-    RETURN(float, half_at(block + 208) * float(scale * (int(q) - zero_code)));
+    RETURN(float, half_at(scales_at(block)) * float(scale * (int(q) - zero_code)));
   }
   // The scale and the offset of a group have 6 bits; the last four groups have them in two parts.
-  int scales = block + 4 + (group & 3);
-  uint low = byte_at(scales), high = byte_at(scales + 4), both = byte_at(scales + 8);
+  int parts = block + 4 + (group & 3);
+  uint low = byte_at(parts), high = byte_at(parts + 4), both = byte_at(parts + 8);
   uint scale = group < 4 ? low & 63u : (both & 15u) + 16u * (low >> 6);
   uint offset = group < 4 ? high & 63u : (both >> 4) + 16u * (high >> 6);
   uint q = nibble_at(block + codes_byte + (group >> 1) * 32 + at, (group & 1) != 0);
   if (has_high_bits) q += 16u * ((byte_at(block + high_byte + at) >> group) & 1u);
   // Both products are exact.
-  RETURN(float, EXACT(half_at(block) * float(scale * q)) - EXACT(half_at(block + 2) * float(offset)));
+  RETURN(float, EXACT(half_at(scales_at(block)) * float(scale * q)) - EXACT(half_at(scales_at(block) + 2) * float(offset)));
 }
 
 #ifdef CHUNK
@@ -287,7 +342,7 @@ Chunk load_chunk(Row row, int p, int number) {
     chunk.high[0] = read_across(block + high_byte + half_block * 32 + from);
     // Eight scales are a row of bytes; the chunk has every other one.
     uvec2 scales = read_across(block + 192 + half_block * 8).xy >> (from >> 1);
-    float scale = half_at(block + 208);
+    float scale = half_at(scales_at(block));
     for (int i = 0; i < 4; ++i) chunk.scales[i] = scale * float(bitfieldExtract(int(word_of(scales, i / 2)), i % 2 * 16, 8));
     return chunk;
   }
@@ -320,7 +375,7 @@ uint quad_of(Chunk chunk, int q) {
 #endif
 
 // ---- Scales in arrays of their own
-#else
+#elif BLOCK_CODES <= 1
 
 #if SCALES == F32
 layout(std430, binding = BINDING_SCALES) readonly buffer BufferScales { float Scales[]; };
@@ -382,6 +437,9 @@ uint quad_of(Chunk chunk, int q) {
   return has_elements && CODES == I8 ? word ^ 0x80808080u : word;
 }
 #endif
+
+#else
+#error blocks of so many codes need a part of this file, which decodes them
 #endif
 
 #ifdef CHUNK
@@ -391,7 +449,7 @@ uint hidden;
 
 // The numbers for which the codes of quad q stand, which quad_of(chunk, q) holds. Nibbles that need no further bits stay where they are.
 vec4 numbers_of(Chunk chunk, int q, uint codes) {
-  const bool fills_bytes = has_bytes || has_high_bits || FORMAT == MXFP4;
+  const bool fills_bytes = has_bytes || has_high_bits || is_e2m1 || FORMAT == IQ4_NL;
   const uint mask = fills_bytes ? 255u : 15u;
   int bit = fills_bytes ? 0 : nibble_bit(q);
   if (has_offsets) {

@@ -47,12 +47,14 @@ struct Arguments : ProductArguments {
 /// All of C is computed again if that takes at most so many multiply-adds, which are a few seconds.
 constexpr double max_full = 0x1p31;
 
-/// Finds the types to check in: C decides where A and B alone do not.
+/// Finds the types to check in: C decides where A and B alone do not. Text has no type of its own, and is of the product's.
+/// Returns what C's elements are.
 /// @throws std::invalid_argument  C's elements are not values of the type that a product of A and B has
-void settle_types(FileProduct& product, const Arguments& arguments, const NpyType& c) {
+NpyType settle_types(FileProduct& product, const Arguments& arguments, const NpyType& of_file) {
   const std::vector<std::string> notes = product.notes;
   product.settle_integers();
   product.notes = notes;  // without the note on how a product is computed: here none is
+  const NpyType c = parse_matrix_path(arguments.product).is_text() ? product.result : of_file;
   const std::optional<Type> own = type_in(c);
   const bool is_logical = c.kind == 'b' && product.result.kind == 'b';
   if (product.integers && (c.kind == 'i' || c.kind == 'u' || is_logical)) {
@@ -66,6 +68,7 @@ void settle_types(FileProduct& product, const Arguments& arguments, const NpyTyp
         "{} holds {}, and a product of {} and {} is {}: --type says in which type it was computed", quote(arguments.product),
         to_string(c), quote(arguments.a), quote(arguments.b), to_string(npy_type(product.c_type, arguments.product))));
   }
+  return c;
 }
 
 /// Holds a product that is within its bounds to the bits that Precision::reproducible promises.
@@ -106,14 +109,15 @@ Matrix<double> as_sums(const HostProduct<double, double>& p, const Matrix<double
 }
 
 template <class T, class C>
-ProductCheck check_files(const FileProduct& product, const NpyFile& c, bool full, Precision precision, int digits) {
+ProductCheck check_files(const FileProduct& product, const NpyFile& c, const NpyType& c_type, bool full, Precision precision,
+                         int digits) {
   std::vector<std::string> notes;
   HostProduct<T, C> p = read_product<T, C>(product, notes);
   p.precision = precision;
   p.digits = digits;
   Matrix<C> values = read_matrix<C>(c, notes);
   if constexpr (std::is_same_v<T, double> && std::is_same_v<C, double>)
-    if (product.integers && c.header().type.kind == 'b') values = as_sums(p, values);
+    if (product.integers && c_type.kind == 'b') values = as_sums(p, values);
   for (const std::string& note : notes) std::cerr << "glgemm verify: note: " << visible(note) << '\n';
   ProductCheck found = check(p, values, full);
   if (precision == Precision::reproducible) check_bits(found, p, values);
@@ -196,7 +200,7 @@ int verify(Arguments& arguments) {
   if (!arguments.json.path().empty()) require_no_input(arguments.json.path(), "--json", inputs, "give another name");
   FileProduct product(arguments);
   NpyFile c(open_matrix(arguments.product, arguments.header), {.vector = true, .batch = product.items.has_value()});
-  settle_types(product, arguments, c.header().type);
+  const NpyType c_type = settle_types(product, arguments, c.header().type);
   match_c(product, arguments.product, c);
   product.add_note(c);
   for (const std::string& note : product.notes) std::cerr << "glgemm verify: note: " << visible(note) << '\n';
@@ -214,7 +218,7 @@ int verify(Arguments& arguments) {
                                                                                      : "the bits of --precision reproducible"));
   const bool full = precision == Precision::reproducible || checks_all(arguments, work);
   const ProductCheck result = with_types(
-      product, [&]<class T, class C>(T, C) { return check_files<T, C>(product, c, full, precision, arguments.digits); });
+      product, [&]<class T, class C>(T, C) { return check_files<T, C>(product, c, c_type, full, precision, arguments.digits); });
 
   const int status =
       tell(arguments, result, product_text(arguments, arguments.product, product), {product.m, product.n, product.k},
@@ -222,8 +226,7 @@ int verify(Arguments& arguments) {
             {"type", product.types_text()},
             {"type of C", to_string(product.c_type)},
             {"elements", product.batch * product.m * product.n}});
-  if (const Format format = parse_matrix_path(arguments.product).format;
-      !result.passed && arguments.digits == 0 && !is_integer(product.type()) && (format == Format::csv || format == Format::mtx))
+  if (!result.passed && arguments.digits == 0 && !is_integer(product.type()) && parse_matrix_path(arguments.product).is_text())
     std::cerr << fmt::format(
         "glgemm verify: note: {} is text: elements that were printed with few digits are no more within the "
         "bound; float32 needs 9 of them, float64 17, and --digits says that there are fewer\n",

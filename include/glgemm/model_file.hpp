@@ -44,7 +44,8 @@ GLGEMM_WEIGHTS_EXPORT std::string_view kind_of_file(std::string_view beginning);
 /// mapping.
 ///
 /// A model in several files is read as one. The path names the index of a .safetensors model (it ends in ".index.json"), or any
-/// of the files, whose names have "-00001-of-00003" before their ending. Files that are not there are left out.
+/// of the files, whose names have "-00001-of-00003" before their ending. Files that are not there are left out, and
+/// missing_files() names them.
 ///
 /// Opening reads the header and checks all that it says: sizes can be counted, and each tensor lies within the file, aligned as
 /// the format demands, and apart from the others. The tensors' bytes are not read. The file must stay as it is meanwhile: as with
@@ -63,13 +64,16 @@ class GLGEMM_WEIGHTS_EXPORT ModelFile {
   const std::string& path() const noexcept { return path_; }
   /// In the order in which the header has them.
   std::span<const ModelTensor> tensors() const noexcept { return tensors_; }
+  /// The paths of its files that are not there, whose tensors are left out.
+  std::span<const std::string> missing_files() const noexcept { return missing_; }
   /// @throws std::invalid_argument  there is none; the message has some of those that are there
   const ModelTensor& tensor(std::string_view name) const;
 
  private:
   void read(std::span<const std::byte> contents, const std::string& file);
 
-  std::string path_, missing_;  ///< the files of the model that are not there
+  std::string path_;
+  std::vector<std::string> missing_;
   std::shared_ptr<const void> mapping_;
   std::vector<ModelTensor> tensors_;
 };

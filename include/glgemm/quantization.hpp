@@ -19,6 +19,8 @@ namespace glgemm {
 ///
 ///   value = scale of its group * (code - zero of its group) + offset of its group
 ///
+/// In mxfp4, nvfp4 and iq4_nl a number of a table, one for each code, stands in place of code - zero.
+///
 /// A group is some successive elements along k. Formats whose row has more than one code have blocks of codes and scales, as in
 /// .gguf files; these are ggml's formats of the same names. In the others, scales (and zeros) lie in arrays of their own:
 ///
@@ -31,14 +33,20 @@ enum class QuantizedFormat {
 #undef GLGEMM_ROW
 };
 
+/// What the floating-point scales in a block are: f16; f8e4m3, whose sign does not count; or f8e8m0, a byte e for 2^(e - 127).
+enum class BlockScale { none, f16, f8e4m3, f8e8m0 };
+
 /// A row of the table.
 struct QuantizedFormatInfo {
   std::string_view name;
   int codes, bytes;
   int gguf;  ///< its number in .gguf files, -1 if they have none
+  BlockScale scale;
+  int scales_at, scales;  ///< at which byte of a block they begin, and how many there are
 };
 inline constexpr auto quantized_format_table = std::to_array<QuantizedFormatInfo>({
-#define GLGEMM_ROW(name, NAME, number, ...) {#name, __VA_ARGS__},
+#define GLGEMM_ROW(name, NAME, number, codes, bytes, gguf, scale, scales_at, scales) \
+  {#name, codes, bytes, gguf, BlockScale::scale, scales_at, scales},
     GLGEMM_QUANTIZED_FORMATS(GLGEMM_ROW)
 #undef GLGEMM_ROW
 });

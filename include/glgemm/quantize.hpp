@@ -34,6 +34,7 @@ struct QuantizedArrays {
 ///          as ONNX's QuantizeLinear: scale = max |x| / (the greatest code), code = x / scale, rounded to nearest even
 ///
 /// Scales are first rounded to their type. Where the reciprocal of one is infinite, its codes stand for zeros.
+/// nvfp4 has scales of at most 448, as in ggml: a number beyond 2688 becomes 2688.
 /// @throws std::invalid_argument  a format for which there is no quantiser here; a number that is infinite or NaN; a scale beyond
 ///                                the range of its type; a negative number for codes of u8
 GLGEMM_WEIGHTS_EXPORT QuantizedArrays quantize(const Quantization& quantization, std::int64_t rows, std::int64_t columns,

@@ -74,9 +74,9 @@ float f16(Bytes b) {
 float product(float scale, int code) {
   return scale * static_cast<float>(code);
 }
-/// 32 codes of 4 bits: the first 16 are the low halves of 16 bytes, the others the high halves.
-int nibble(Bytes b, int k) {
-  return b[k % 16] >> (k / 16 * 4) & 15;
+/// Twice as many codes of 4 bits as bytes: the first half are the low halves of the bytes, the others the high halves.
+int nibble(Bytes b, int k, int bytes = 16) {
+  return b[k % bytes] >> (k / bytes * 4) & 15;
 }
 /// The same with a fifth bit for each from 32 bits of their own.
 int five_bits(Bytes high, Bytes b, int k) {
@@ -99,21 +99,6 @@ int nibble_of_group(Bytes b, int k) {
 
 template <Format format>
 float decode(Bytes b, int k) = delete;
-
-void write_f16(std::byte* b, half value) {
-  b[0] = static_cast<std::byte>(value.bits & 255);
-  b[1] = static_cast<std::byte>(value.bits >> 8);
-}
-/// Whether a block has an offset, or the scale of its offsets, as an f16 behind the scale.
-constexpr bool has_offsets(Format format) {
-  return format == Format::q4_1 || format == Format::q5_1 || format == Format::q4_k || format == Format::q5_k;
-}
-/// What set_scales() does. Most blocks begin with a scale in f16.
-template <Format format>
-void write_scales(std::byte* b, float scale, float of_offsets) {
-  write_f16(b, half(scale));
-  if (has_offsets(format)) write_f16(b + 2, half(of_offsets));
-}
 
 template <>
 float decode<Format::q8_0>(Bytes b, int k) {
@@ -151,18 +136,17 @@ float decode<Format::q6_k>(Bytes b, int k) {
   return product(product(f16(b + 208), std::bit_cast<std::int8_t>(b[192 + k / 16])), (low | high << 4) - 32);
 }
 template <>
-void write_scales<Format::q6_k>(std::byte* b, float scale, float) {
-  write_f16(b + 208, half(scale));
-}
-template <>
 float decode<Format::mxfp4>(Bytes b, int k) {
-  constexpr float e2m1[] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6};
-  const int code = nibble(b + 1, k);
-  return std::ldexp(code <= 8 ? e2m1[code % 8] : -e2m1[code - 8], b[0] - 127);  // code 8 is 0, without a sign, in ggml
+  return std::ldexp(e2m1_numbers[nibble(b + 1, k)], b[0] - 127);
 }
 template <>
-void write_scales<Format::mxfp4>(std::byte* b, float scale, float) {
-  b[0] = static_cast<std::byte>(127 + std::ilogb(scale));
+float decode<Format::iq4_nl>(Bytes b, int k) {
+  return product(f16(b), iq4_nl_numbers[nibble(b + 2, k)]);
+}
+template <>
+float decode<Format::nvfp4>(Bytes b, int k) {
+  const int group = k / 16;
+  return nvfp4_scale(b[group]) * e2m1_numbers[nibble(b + 4 + 8 * group, k % 16, 8)];
 }
 
 /// Element `index` of an array, of one of the types of scales and codes.
@@ -289,13 +273,17 @@ void validate(const Quantization& quantization) {
     refuse_quantization("codes are i8, u8, f8e4m3 or f8e5m2, and not {}", to_string(quantization.codes));
 }
 
-void set_scales(const Quantization& quantization, std::span<std::byte> block, float scale, float of_offsets) {
-  switch (quantization.format) {
-#define GLGEMM_ROW(name, ...) \
-  case Format::name:          \
-    return write_scales<Format::name>(block.data(), scale, of_offsets);
-    GLGEMM_QUANTIZED_FORMATS(GLGEMM_ROW)
-#undef GLGEMM_ROW
+void set_scales(const Quantization& quantization, std::span<std::byte> block, const std::function<float(int)>& scale) {
+  const QuantizedFormatInfo& its = info(quantization.format);
+  std::byte* to = block.data() + its.scales_at;
+  for (int i = 0; i < its.scales; ++i) {
+    const float value = scale(i);
+    if (its.scale == BlockScale::f16)
+      store_element(to, Type::f16, value), to += 2;
+    else if (its.scale == BlockScale::f8e4m3)
+      store_element(to++, Type::f8e4m3, std::fabs(value));
+    else
+      *to++ = static_cast<std::byte>(127 + std::ilogb(value));
   }
 }
 

@@ -28,8 +28,8 @@ struct Numbers {
 
 /// A matrix of such numbers: its items one after the other, with gaps. The gaps are filled with bytes that spoil a sum to which
 /// they are added (a float of all ones is NaN), or that show when they are overwritten. The codes of a quantised matrix are
-/// random. Where its elements are not to round, its scales are 1 and 2, in blocks by turns, so that another block's is seen: what
-/// the codes stand for are multiples of 1/2, and sums of their products are exact as well.
+/// random. Where its elements are not to round, its scales are 1 and 2, by turns from block to block and within a block, so that
+/// another one's is seen: what the codes stand for are multiples of 1/2, and sums of their products are exact as well.
 class Sample {
  public:
   /// An indexed matrix has its last row first, and in each row its last column first.
@@ -113,8 +113,8 @@ class Sample {
     const std::int64_t block = block_bytes(its), blocks = ld / block_codes(its);
     for (std::int64_t i = 0; i < all_rows * blocks && !apart; ++i) {
       const float scale = numbers_.round ? static_cast<float>(any(seed)) : (i / blocks + i % blocks) % 2 == 0 ? 1.0F : 2.0F;
-      set_scales(its, std::span(bytes_).subspan(static_cast<std::size_t>(i * block), static_cast<std::size_t>(block)), scale,
-                 3 - scale);
+      set_scales(its, std::span(bytes_).subspan(static_cast<std::size_t>(i * block), static_cast<std::size_t>(block)),
+                 [&](int part) { return part % 2 == 0 ? scale : 3 - scale; });
     }
     scales_.resize(words(sizes.scales));
     for (std::int64_t i = 0; i < sizes.scales; i += element_bytes(its.scales))

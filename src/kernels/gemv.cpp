@@ -72,13 +72,12 @@ bool lies_along_k(const Problem& problem) {
 /// 16 elements that all become another type; those for Raspberry Pi 4 and 5 no 64 codes of blocks that are no whole words.
 bool takes_chunks(const Problem& problem, const Limits& limits) {
   const ElementFormat& its = wide_format(problem);
-  const std::int64_t codes = block_codes(its.quantization);
   if (limits.device_class == DeviceClass::arm_midgard) {
     const bool converts = problem.a.format.type != problem.b.format.type || unpacks_halves({its.type});
     return !its.quantization && (element_bytes(its.type) > 1 || !converts);
   }
   if (!is_between(limits.device_class, DeviceClass::broadcom_v3d4, DeviceClass::broadcom_v3d7)) return true;
-  return codes < 256 || storage_bytes(its, codes) % 4 == 0;
+  return chunk_codes(its.quantization) < 64 || storage_bytes(its, block_codes(its.quantization)) % 4 == 0;
 }
 
 /// Vectors that a workgroup brings to shared memory at a time, as shared_columns.glsl has it.
@@ -96,7 +95,7 @@ Gemv shared(Gemv kernel, const Problem& problem, const Limits& limits, int workg
   kernel.shared_b = 1;
   kernel.workgroup = workgroup;
   const auto bytes = static_cast<int>(element_bytes(sum_type(problem)));
-  const int turn = !its ? static_cast<int>(16 / element_bytes(wide_type(problem))) : block_codes(its) >= 256 ? 64 : 32;
+  const int turn = !its ? static_cast<int>(16 / element_bytes(wide_type(problem))) : chunk_codes(its);
   kernel.lanes_k = std::min(kernel.lanes_k, shared_vectors(kernel) * (16 / bytes) / kernel.tile_n / turn);
   return kernel;
 }
@@ -116,7 +115,7 @@ Gemv on_gpu(const Problem& problem, const Limits& limits, int few, int lanes) {
       const bool is_adreno = is_between(limits.device_class, DeviceClass::adreno_5xx, DeviceClass::adreno_8xx),
                  has_few = shares_through_memory(limits) || registers < 128 ||
                            is_between(limits.device_class, DeviceClass::adreno_5xx, DeviceClass::adreno_6xx) ||
-                           (is_adreno && few > 1 && block_codes(wide_format(problem).quantization) >= 256);
+                           (is_adreno && few > 1 && chunk_codes(wide_format(problem).quantization) == 64);
       return {.tile_m = lanes == 1 || few > 1 || has_few ? 1 : 2,
               .tile_n = std::min(few, has_few ? 1 : 4),
               .lanes_k = lanes,
@@ -125,7 +124,7 @@ Gemv on_gpu(const Problem& problem, const Limits& limits, int few, int lanes) {
     }
     // 64 codes of 5 or 6 bits take 20 registers, and 8 rows of them leave too few.
     const ElementFormat& its = wide_format(problem);
-    const int rows = block_codes(its.quantization) >= 256 && bytes_of_element(its) > 0.6 ? 4 : 8;
+    const int rows = chunk_codes(its.quantization) == 64 && bytes_of_element(its) > 0.6 ? 4 : 8;
     return {lanes == 1 ? 1 : std::max(2, rows / few), few, lanes, invocations, 0};
   }
   if (shares_through_memory(limits)) {  // what their compilers keep in registers
@@ -308,7 +307,7 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     } else {
       // Adreno's compiler has no registers left for 64 elements of B that are loaded one by one.
       if (is_between(limits.device_class, DeviceClass::adreno_5xx, DeviceClass::adreno_6xx) &&
-          block_codes(wide_format(problem).quantization) >= 256 && !reads_other_by_vector(problem))
+          chunk_codes(wide_format(problem).quantization) == 64 && !reads_other_by_vector(problem))
         return result;
       // To hide how long loads take, an H200 wants 20 subgroups or so on each compute unit, which is to have two workgroups: more
       // than two rows only where there are as many even so. The more rows a workgroup has, the less it takes to bring columns for

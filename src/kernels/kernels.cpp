@@ -241,12 +241,12 @@ void add_quantization(const ProgramKey& key, std::vector<Macro>& macros) {
   formats += fmt::format("{} {} = {}", formats.empty() ? "const int" : ",", #NAME, number);
   GLGEMM_QUANTIZED_FORMATS(GLGEMM_ROW)
 #undef GLGEMM_ROW
-  macros.emplace_back("FORMATS", formats + ";");
+  macros.emplace_back("FORMATS", fmt::format("{}, SCALES_BYTE = {};", formats, info(its.format).scales_at));
   macros.emplace_back("QUANTIZED", key.a.quantization ? 1 : key.b.quantization ? 2 : 0);
   macros.emplace_back("FORMAT", static_cast<int>(its.format));
   macros.emplace_back("BLOCK_CODES", info(its.format).codes);
   macros.emplace_back("BLOCK_BYTES", info(its.format).bytes);
-  macros.emplace_back("CHUNK_CODES", !decodes_chunks(its) ? 0 : info(its.format).codes == 256 ? 64 : 32);
+  macros.emplace_back("CHUNK_CODES", decodes_chunks(its) ? chunk_codes(its) : 0);
   macros.emplace_back("CODE_BITS", its.bits > 0 ? its.bits : 4);
   macros.emplace_back("GROUP", its.group > 0 ? its.group : 32);
   macros.emplace_back("ZEROS", its.zeros ? 1 : 0);
@@ -319,8 +319,12 @@ unsigned binding_of(const ProgramKey& key, unsigned buffer) {
 
 bool decodes_chunks(const Quantization& quantization) {
   using enum QuantizedFormat;
-  constexpr QuantizedFormat formats[] = {q8_0, q4_0, q4_1, q5_0, q5_1, q4_k, q5_k, q6_k, mxfp4, nbits, per_row, per_tensor};
+  constexpr QuantizedFormat formats[] = {q8_0, q4_0,  q4_1,  q5_0,    q5_1,       q4_k,   q5_k,
+                                         q6_k, mxfp4, nbits, per_row, per_tensor, iq4_nl, nvfp4};
   return std::ranges::find(formats, quantization.format) != std::end(formats);
+}
+int chunk_codes(const Quantization& quantization) {
+  return info(quantization.format).codes >= 64 ? 64 : 32;
 }
 double code_price(const Quantization& quantization, const Limits& limits) {
   if (!quantization || !is_nvidia(limits)) return 0;

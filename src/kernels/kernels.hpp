@@ -89,6 +89,8 @@ constexpr std::int64_t codes_step = 128;
 /// Whether quantization.glsl decodes many codes of a row at a time for gemv, and four along k for blocked. It decodes other
 /// formats code by code.
 bool decodes_chunks(const Quantization& quantization);
+/// How many codes it decodes at a time then.
+int chunk_codes(const Quantization& quantization);
 bool decodes_fours(const Quantization& quantization);
 /// The multiply-adds of an NVIDIA GPU that one of these codes takes where it is decoded for an element or four; other makers'
 /// count nothing, since nobody has measured them. Measured on an H200.

@@ -264,10 +264,14 @@ void define_weights(py::module_& module) {
       }));
   py::class_<ModelFile>(module, "ModelFile")
       .def(py::init([](const py::object& path) { return ModelFile(path_of("load: the path", path)); }))
-      .def("tensors", [](const py::object& self) {
-        py::list result;
-        for (const ModelTensor& tensor : self.cast<const ModelFile&>().tensors()) result.append(tensor_parts(self, tensor));
-        return result;
+      .def("tensors",
+           [](const py::object& self) {
+             py::list result;
+             for (const ModelTensor& tensor : self.cast<const ModelFile&>().tensors()) result.append(tensor_parts(self, tensor));
+             return result;
+           })
+      .def("missing_files", [](const ModelFile& self) {
+        return std::vector<std::string>(self.missing_files().begin(), self.missing_files().end());
       });
 }
 

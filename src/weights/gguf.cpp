@@ -22,7 +22,7 @@ constexpr GgufType numbers(std::int64_t number, std::string_view name, Type type
 }
 /// Those that glgemm has no format for have a name and a size alone.
 constexpr std::array gguf_types{
-#define GLGEMM_ROW(name, NAME, number, codes, bytes, gguf) \
+#define GLGEMM_ROW(name, NAME, number, codes, bytes, gguf, ...) \
   GgufType{gguf, #NAME, codes, bytes, std::nullopt, QuantizedFormat::name},
     GLGEMM_QUANTIZED_FORMATS(GLGEMM_ROW)
 #undef GLGEMM_ROW
@@ -36,7 +36,6 @@ constexpr std::array gguf_types{
     GgufType{17, "IQ2_XS", 256, 74},
     GgufType{18, "IQ3_XXS", 256, 98},
     GgufType{19, "IQ1_S", 256, 50},
-    GgufType{20, "IQ4_NL", 32, 18},
     GgufType{21, "IQ3_S", 256, 110},
     GgufType{22, "IQ2_S", 256, 82},
     GgufType{23, "IQ4_XS", 256, 136},
@@ -49,8 +48,8 @@ constexpr std::array gguf_types{
     numbers(30, "BF16", Type::bf16),
     GgufType{34, "TQ1_0", 256, 54},
     GgufType{35, "TQ2_0", 256, 66},
-    GgufType{40, "NVFP4", 64, 36},
-    GgufType{41, "Q1_0", 128, 18}};
+    GgufType{41, "Q1_0", 128, 18},
+    GgufType{42, "Q2_0", 64, 18}};
 
 /// Reads the header from its beginning on.
 class GgufReader {

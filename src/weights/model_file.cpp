@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/system.hpp"
@@ -142,6 +143,14 @@ std::vector<std::string> parts_of(const std::string& path) {
   return parts;
 }
 
+/// Whether the name ends in ".index.json", in letters of any case.
+bool is_index(std::string_view path) {
+  constexpr std::string_view ending = ".index.json";
+  return path.size() >= ending.size() &&
+         std::equal(ending.begin(), ending.end(), path.end() - std::ssize(ending),
+                    [](char a, char b) { return a == b || ('A' <= b && b <= 'Z' && a == b - 'A' + 'a'); });
+}
+
 /// Which file has which tensor, by an index of .safetensors files.  @throws Malformed
 std::map<std::string, std::string> weight_map(std::span<const std::byte> contents) {
   const auto* const text = reinterpret_cast<const char*>(contents.data());
@@ -171,7 +180,7 @@ ModelFile::ModelFile(const std::string& path) : path_(path) {
   mapping_ = kept;
   std::map<std::string, std::string> index;
   std::vector<std::string> parts = parts_of(path);
-  if (path.ends_with(".index.json")) {
+  if (is_index(path)) {
     index = parsed(path, [&] { return weight_map(mapped(path).bytes); });
     std::set<std::string> files;
     for (const auto& [name, file] : index) files.insert(beside(path, file));
@@ -182,7 +191,7 @@ ModelFile::ModelFile(const std::string& path) : path_(path) {
     if (std::filesystem::exists(to_path(part)))
       open(part, true);
     else
-      missing_ += (missing_.empty() ? "'" : ", '") + part + "'";
+      missing_.push_back(part);
   // A tensor that two files have is the one's that the index names.
   std::erase_if(tensors_, [&](const ModelTensor& tensor) {
     const auto named = index.find(tensor.name);
@@ -214,9 +223,10 @@ const ModelTensor& ModelFile::tensor(std::string_view name) const {
   std::string some;
   for (const ModelTensor& each : tensors().first(std::min<std::size_t>(tensors_.size(), 8)))
     some += (some.empty() ? "" : ", ") + model::in_quotes(each.name);
-  throw std::invalid_argument(fmt::format("'{}' has no tensor {}: it has {}{}{}", path_, model::in_quotes(name),
-                                          some.empty() ? "none" : some, tensors_.size() > 8 ? ", ..." : "",
-                                          missing_.empty() ? "" : "; of its files, these are missing: " + missing_));
+  throw std::invalid_argument(
+      fmt::format("'{}' has no tensor {}: it has {}{}{}", path_, model::in_quotes(name), some.empty() ? "none" : some,
+                  tensors_.size() > 8 ? ", ..." : "",
+                  missing_.empty() ? "" : fmt::format("; of its files, these are missing: '{}'", fmt::join(missing_, "', '"))));
 }
 
 }  // namespace glgemm

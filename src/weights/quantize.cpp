@@ -2,12 +2,14 @@
 #include <glgemm/quantize.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <span>
 #include <stdexcept>
 
 #include "base/elements.hpp"
+#include "base/quantization.hpp"
 #include "base/rounding.hpp"
 #include "base/text.hpp"
 
@@ -55,13 +57,13 @@ void set_bits(std::byte& byte, int bits) {
   byte |= static_cast<std::byte>(bits);
 }
 
-/// Code k of 32: its low 4 bits among those at `low`, a fifth one among those at `high`.
-void store_code(std::byte* low, int k, int code, std::byte* high = nullptr) {
-  set_bits(low[k % 16], (code & 15) << (k / 16 * 4));
+/// Code k of twice as many as `bytes`: its low 4 bits among those at `low`, a fifth one among those at `high`.
+void store_code(std::byte* low, int k, int code, std::byte* high = nullptr, int bytes = 16) {
+  set_bits(low[k % bytes], (code & 15) << (k / bytes * 4));
   if (high) set_bits(high[k / 8], (code >> 4) << (k % 8));
 }
 
-// ---- ggml's formats: a block of zeros in, with the codes and scales of 32 numbers out
+// ---- ggml's formats: a block of zeros in, with the codes and scales of its numbers out
 
 void quantize_q8_0(Group x, std::byte* block) {
   const float scale = std::fabs(extreme(x)) / 127, factor = reciprocal(scale);
@@ -90,21 +92,63 @@ void quantize_from_minimum(Group x, int bits, std::byte* block, std::byte* high,
     store_code(low, k, truncated((x[static_cast<std::size_t>(k)] - *least) * factor + 0.5F, greatest_code), high);
 }
 
+/// Stores the E2M1 codes that are nearest to numbers, of equals the first.
+void store_e2m1(Group x, float scale, std::byte* low) {
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    int nearest = 0;
+    const auto distance = [&](int code) { return std::fabs(e2m1_numbers[code] * scale - x[k]); };
+    for (int code = 1; code < 16; ++code)
+      if (distance(code) < distance(nearest)) nearest = code;
+    store_code(low, static_cast<int>(k), nearest, nullptr, static_cast<int>(x.size()) / 2);
+  }
+}
+
 void quantize_mxfp4(Group x, std::byte* block) {
-  float values[] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6, 0, -0.5F, -1, -1.5F, -2, -3, -4, -6};
   const float greatest = std::fabs(extreme(x));
   // The logarithm is rounded to a float: below a power of two it may be that power's.
   const float exponent = greatest > 0 ? std::floor(static_cast<float>(std::log2(static_cast<double>(greatest)))) : -125;
   const int stored = std::max(0, static_cast<int>(exponent) - 2 + 127);
   block[0] = static_cast<std::byte>(stored);
-  for (float& value : values) value = std::ldexp(value, stored - 127);
-  for (int k = 0; k < 32; ++k) {
-    int nearest = 0;  // the first of equals
-    const auto distance = [&](int code) { return std::fabs(values[code] - x[static_cast<std::size_t>(k)]); };
-    for (int code = 1; code < 16; ++code)
-      if (distance(code) < distance(nearest)) nearest = code;
-    store_code(block + 1, k, nearest);
+  store_e2m1(x, std::ldexp(1.0F, stored - 127), block + 1);
+}
+
+/// A positive number as f8e4m3, halves rounded up; from 248 on the greatest, 448.
+std::uint8_t to_e4m3(float x) {
+  if (x < 0x1p-6F) return static_cast<std::uint8_t>(std::min(7, static_cast<int>(x * 512 + 0.5F)));
+  const std::uint32_t rounded = (std::bit_cast<std::uint32_t>(x) + (1U << 19)) >> 20, rebias = (127 - 7) << 3;
+  return static_cast<std::uint8_t>(rounded < rebias + 0x78 ? rounded - rebias : 0x7e);
+}
+
+void quantize_nvfp4(Group x, std::byte* block) {
+  for (std::size_t group = 0; group < 4; ++group) {
+    const Group part = x.subspan(16 * group, 16);
+    const std::uint8_t scale = to_e4m3(std::fabs(extreme(part)) / 6);
+    block[group] = static_cast<std::byte>(scale);
+    store_e2m1(part, nvfp4_scale(scale), block + 4 + 8 * group);
   }
+}
+
+/// The code of the nearest number, of two that are equally near the greater one.
+int nearest_iq4_nl(float x) {
+  const auto* const above = std::upper_bound(std::begin(iq4_nl_numbers), std::end(iq4_nl_numbers), x);
+  const int code = static_cast<int>(above - std::begin(iq4_nl_numbers));
+  if (code == 0 || code == 16) return std::min(code, 15);
+  return x - static_cast<float>(above[-1]) < static_cast<float>(above[0]) - x ? code - 1 : code;
+}
+
+/// The codes by the scale that makes the extreme -127; then the scale that is best for them, where large numbers count more.
+void quantize_iq4_nl(Group x, std::byte* block) {
+  const float greatest = extreme(x), factor = std::fabs(greatest) < 1e-15F ? 0.0F : 1 / (greatest / -127);
+  float products = 0, squares = 0;
+  for (int k = 0; k < 32; ++k) {
+    const float number = x[static_cast<std::size_t>(k)], weight = number * number;
+    const int code = nearest_iq4_nl(factor * number);
+    const auto stored = static_cast<float>(iq4_nl_numbers[code]);
+    products += weight * stored * number;
+    squares += weight * stored * stored;
+    store_code(block + 2, k, code);
+  }
+  store_scale(block, Type::f16, factor != 0 && squares > 0 ? products / squares : 0.0F);
 }
 
 using QuantizeBlock = void (*)(Group, std::byte*);
@@ -122,6 +166,10 @@ QuantizeBlock quantizer_of(Format format) {
       return [](Group x, std::byte* block) { quantize_from_minimum(x, 5, block, block + 4, block + 8); };
     case Format::mxfp4:
       return quantize_mxfp4;
+    case Format::iq4_nl:
+      return quantize_iq4_nl;
+    case Format::nvfp4:
+      return quantize_nvfp4;
     default:
       refuse("there is no quantiser for {}", info(format).name);
   }

@@ -1,6 +1,7 @@
 // Quantised matrices on the host: each format decodes to the right bits, names read back, and what is wrong is refused.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/quantization.hpp"
 #include "support/messages.hpp"
 #include "support/random.hpp"
 #include "support/test_data.hpp"
@@ -192,6 +194,24 @@ TEST_CASE("quantization: a scale that is infinite is that of f32") {
   greatest[0] = std::byte{0xff};
   CHECK(decoded({QuantizedFormat::mxfp4, 1, 17, greatest}).front() == 0x1p127F);
   CHECK(decoded({QuantizedFormat::mxfp4, 1, 17, greatest}).back() == infinity);
+}
+
+TEST_CASE("quantization: a block's row says where all its scales are: twice as large, they stand for twice the numbers") {
+  for (const QuantizedFormatInfo& row : quantized_format_table) {
+    if (row.codes <= 1) continue;
+    CAPTURE(row.name);
+    RandomMatrix x(parse_quantization(row.name), 8, row.codes);
+    const auto with_scales = [&](float size) {
+      for (std::size_t row_at = 0; row_at < x.codes.size(); row_at += static_cast<std::size_t>(row.bytes))
+        set_scales(x.matrix.quantization, std::span(x.codes).subspan(row_at, static_cast<std::size_t>(row.bytes)),
+                   [&](int i) { return size * static_cast<float>(1 << i % 2); });
+      return decoded(x.matrix);
+    };
+    const std::vector<float> once = with_scales(2), twice = with_scales(4);
+    for (std::size_t i = 0; i < once.size(); ++i) CHECK(twice[i] == 2 * once[i]);
+    CHECK(std::ranges::all_of(once, [](float each) { return std::fabs(each) < 0x1p15F && each * 2 == std::floor(each * 2); }));
+    CHECK(std::ranges::count(once, 0.0F) < std::ssize(once) / 2);
+  }
 }
 
 TEST_CASE("quantization: names read back") {

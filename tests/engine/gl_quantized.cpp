@@ -88,10 +88,9 @@ std::vector<WrongDecoding> wrong_decodings(const Quantization& its) {
   if (kernels::decodes_fours(its))
     result.push_back({by_fours, four, four + "\n if ((index & 28) == 28) codes.xy ^= uvec2(0x11111111u);\n"});
   // The scale is the previous block's.
-  if (!scales_lie_apart(its)) {
-    const std::string scale = its.format == QuantizedFormat::q6_k ? "block + 208)" : "block)";
-    result.push_back({by_elements, "_at(" + scale, "_at((index < BLOCK_CODES ? 0 : -BLOCK_BYTES) + " + scale});
-  }
+  if (!scales_lie_apart(its))
+    result.push_back(
+        {by_elements, "{ return block + SCALES_BYTE; }", "{ return max(codes_at.x, block - BLOCK_BYTES) + SCALES_BYTE; }"});
   return result;
 }
 

@@ -82,6 +82,27 @@ bad 'inspect, JSON over the model' 'is the file of the input' inspect m.gguf --j
 { printf GGUF && le 4 3 && le 8 1 && le 8 0 && tensor $'\e[31m\nred' 24 0 -1; } >red.gguf
 bad 'inspect, a name that a terminal would obey' "the tensor '\\x1b[31m\\nred' has a size of 18446744073709551615" inspect red.gguf
 
+# ---- a model of whose files some are missing, and one of which none is there
+python3 - <<'END'
+import json, struct
+header = json.dumps({"a": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}}).encode()
+open("p-00001-of-00003.safetensors", "wb").write(struct.pack("<Q", len(header)) + header + bytes(16))
+json.dump({"weight_map": {"a": "p-00001-of-00003.safetensors", "b": "p-00002-of-00003.safetensors"}}, open("p.SAFETENSORS.INDEX.JSON", "w"))
+json.dump({"weight_map": {"b": "none-1.safetensors", "c": "none-2.safetensors"}}, open("none.safetensors.index.json", "w"))
+END
+missing="'p-00002-of-00003.safetensors', 'p-00003-of-00003.safetensors' are missing"
+"$glgemm" inspect p-00001-of-00003.safetensors >stdout 2>stderr && grep -qxF "of its files $missing" stdout || fail "inspect, files are missing: $(cat stdout stderr)"
+"$glgemm" inspect p.SAFETENSORS.INDEX.JSON --json >stdout 2>stderr && python3 -c 'import json; assert json.load(open("stdout"))["missing_files"] == ["p-00002-of-00003.safetensors"]' ||
+  fail "inspect --json, a file is missing: $(cat stdout stderr)"
+"$glgemm" bench --shapes-of p-00001-of-00003.safetensors --repeats 1 --kernel naive >stdout 2>stderr
+grep -qxF "glgemm bench: note: 'p-00001-of-00003.safetensors': of its files $missing" stderr || fail "bench, files are missing: $(cat stdout stderr)"
+for verb in inspect 'bench --shapes-of'; do
+  bad "$verb, no file is there" "'none.safetensors.index.json' cannot be read: of its files 'none-1.safetensors', 'none-2.safetensors' are missing" $verb none.safetensors.index.json
+done
+bad 'no tensor is named, and files are missing' "'p-00001-of-00003.safetensors' has 1 tensor where $missing, of which one must be named, as in 'p-00001-of-00003.safetensors:a'" \
+  transpose p-00001-of-00003.safetensors -o t.npy
+bad 'a tensor of a file that is missing' "has no tensor 'b': it has 'a'; of its files, these are missing: 'p-00002-of-00003.safetensors'" transpose p.SAFETENSORS.INDEX.JSON:b -o t.npy
+
 # ---- verify, on the CPU
 for path in m.gguf:w.f16 m.gguf:w.bf16 m.safetensors:e4; do
   "$glgemm" verify "$path" x.npy y.npy >stdout 2>stderr || fail "verify $path: status $?: $(cat stdout stderr)"
@@ -166,7 +187,7 @@ assert set(ratios) == set(times) - {"f32"}, ratios
 assert all(abs(ratios[of] - times["f32"] / times[of]) < 1e-6 * ratios[of] for of in ratios), (ratios, times)
 assert "f16/f32 over f32, gemv 40x1x64: " in open(sys.argv[2], encoding="utf-8").read()
 END
-for type in q4_0/f32 q4_k/f32 q6_k mxfp4/f32 f16/f32 u8/i8 f32/f8e4m3 nbits:bits=4,group=32 nbits:bits=8,group=16,zeros=1,scales=bf16 per_row:codes=u8/f32 \
+for type in q4_0/f32 q4_k/f32 q6_k mxfp4/f32 iq4_nl/f32 f32/nvfp4 f16/f32 u8/i8 f32/f8e4m3 nbits:bits=4,group=32 nbits:bits=8,group=16,zeros=1,scales=bf16 per_row:codes=u8/f32 \
   per_tensor:codes=f8e4m3,scales=f16; do
   "$glgemm" bench --shape 33,3,512 --type $type --kernel auto,naive --check full --repeats 1 >stdout 2>stderr || fail "bench --type $type: status $?: $(cat stdout stderr)"
 done

@@ -38,6 +38,15 @@ TEST_CASE("formats: what a path means") {
   CHECK(parse_matrix_path("A.safetensors:w").format == Format::model);
   CHECK(parse_matrix_path("A.safetensors:w").is_seekable());
   CHECK(message_of<FileError>([] { parse_output_path("A.gguf:w"); }) == "cannot write 'A.gguf:w': models are only read");
+  // In letters of any case.
+  for (const char* const path : {"a/A.NPZ:w", "A.Gguf:w", "A.SAFETENSORS:w", "m.Safetensors.INDEX.json:w"}) {
+    CAPTURE(path);
+    CHECK(parse_matrix_path(path).file + ":w" == path);
+    CHECK(parse_matrix_path(path).array == "w");
+    CHECK(parse_matrix_path(path).format == (contains(path, "NPZ") ? Format::npz : Format::model));
+  }
+  CHECK(parse_output_path("W.NPZ:C").array == "C");
+  CHECK(contains(message_of<FileError>([] { parse_output_path("A.GGUF:w"); }), "models are only read"));
   CHECK(parse_matrix_path("A.npy").is_seekable());
   CHECK(parse_matrix_path("a/model.safetensors.index.json:w").format == Format::model);
   CHECK(parse_matrix_path("a/model.safetensors.index.json:w").array == "w");
@@ -212,6 +221,16 @@ TEST_CASE("formats: text as it is written") {
         "%%MatrixMarket matrix array real general\n2 2\n1\n3\n2\n4.5\n");
   CHECK(files.write("C.mtx", Matrix<std::int32_t>{{100000, -2}}) ==
         "%%MatrixMarket matrix array integer general\n1 2\n100000\n-2\n");
+  // Programs that know no unsigned-integer read what an int64 holds.
+  const auto unsigned_text = [&](std::uint64_t x) {
+    MatrixOutput output(files.folder.file("U.mtx"));
+    output.write({{'u', 8}, {1, 1}, &x});
+    output.file().commit();
+    return TemporaryFolder::contents(files.folder.file("U.mtx"));
+  };
+  CHECK(unsigned_text(9223372036854775807U) == "%%MatrixMarket matrix array integer general\n1 1\n9223372036854775807\n");
+  CHECK(unsigned_text(9223372036854775808U) ==
+        "%%MatrixMarket matrix array unsigned-integer general\n1 1\n9223372036854775808\n");
   CHECK(files.write("C.mtx", Matrix<std::complex<float>>{{{1, -2}}}) ==
         "%%MatrixMarket matrix array complex general\n1 1\n1 -2\n");
   CHECK(files.write("C.mtx", Matrix<float>(0, 3)) == "%%MatrixMarket matrix array real general\n0 3\n");

@@ -11,6 +11,7 @@
 
 #include "kernels/kernels.hpp"
 #include "kernels/shaders.hpp"
+#include "support/messages.hpp"
 #include "support/samples.hpp"
 
 using namespace glgemm;
@@ -54,6 +55,17 @@ TEST_CASE("the host emits each macro once, and all that have a default; a shader
     for (const auto& [macro, value] : kernels::family(kernel).macros(kernel))
       CHECK_MESSAGE(std::regex_search(code, std::regex("\\b" + macro + "\\b")), name(kernel), ": ", macro);
   }
+}
+
+TEST_CASE("each layout of quantised blocks has a part of its own in the shaders, and another one is an error") {
+  const std::string text(shaders::text("naive"));
+  std::string layouts;
+  const std::regex part("\n#(?:el)?if BLOCK_CODES (== [0-9]+|<= 1)\n");
+  for (auto it = std::sregex_iterator(text.begin(), text.end(), part); it != std::sregex_iterator(); ++it)
+    layouts += (*it)[1].str() + ';';
+  for (const QuantizedFormatInfo& row : quantized_format_table)
+    CHECK_MESSAGE(contains(layouts, row.codes > 1 ? fmt::format("== {};", row.codes) : "<= 1;"), row.name);
+  CHECK(contains(text, "\n#else\n#error blocks of so many codes "));
 }
 
 TEST_CASE("the host and the shaders have the same numbers for uniforms and flags") {

@@ -73,10 +73,10 @@ def add_format(tree):
     table = tree / "include/glgemm/quantization_table.h"
     last = next(line for line in reversed(table.read_text(encoding="utf-8").splitlines()) if line.startswith("  ROW("))
     number = int(last.split(",")[2]) + 1
-    insert(table, last, f" \\\n  ROW(v4_0, V4_0, {number}, 32, 18, 1000)")
+    insert(table, last, f" \\\n  ROW(v4_0, V4_0, {number}, 32, 18, 1000, f16, 0, 1)")
     shader = tree / "shaders/quantization.glsl"
     insert(shader, "  uint q = nibble_at(block + codes_byte + (i & 15), i > 15);\n", f"""  const int numbers[16] = int[16]({numbers});
-  if (FORMAT == V4_0) RETURN(float, half_at(block) * float(numbers[q]));
+  if (FORMAT == V4_0) RETURN(float, half_at(scales_at(block)) * float(numbers[q]));
 """)
     host = tree / "src/base/quantization.cpp"
     insert(host, "template <Format format>\nfloat decode(Bytes b, int k) = delete;\n", f"""

@@ -110,6 +110,24 @@ if "$glgemm" multiply A.csv A.csv -o C.npy >stdout 2>stderr; then
   "$glgemm" multiply S.npy v.npy --batch 2 --type f16 --c-type f16 -o half.npy >stdout 2>stderr || fail "f16: $(cat stderr)"
   "$glgemm" multiply tenths.csv tenths.csv --op-b t --type f32 --precision reproducible -o same.npy >stdout 2>stderr || fail "reproducible: $(cat stderr)"
   verdict 'reproducible' 0 '; its bits are those of --precision reproducible' tenths.csv tenths.csv same.npy --op-b t --type f32 --precision reproducible
+  # Text has no type: it is of its factors', whatever they are.
+  for type in '|b1 \1 \0' '|u1 \1 \0' '<i2 \2\0 \0\0' '<u8 \1\0\0\0\0\0\0\0 \3\0\0\0\0\0\0\0' '<i4 \2\0\0\0 \3\0\0\0' '<f2 \125\65 \125\65' \
+    '<f4 \253\252\252\76 \253\252\252\76' '<c8 \253\252\252\76\0\0\200\77 \253\252\252\76\0\0\200\77' '<f8 \125\125\125\125\125\125\325\77 \125\125\125\125\125\125\325\77'; do
+    read -r descr one two <<<"$type"
+    npy t.npy "$descr" '(2, 2)' "$one$one$two$one"
+    for ending in csv mtx; do
+      [ "$descr $ending" = '<c8 csv' ] && continue
+      for digits in '' '--digits 6'; do
+        "$glgemm" multiply t.npy t.npy -o text.$ending $digits >stdout 2>stderr || fail "$descr as .$ending: $(cat stderr)"
+        case $descr in *[biu]?) digits= ;; esac # which are exact
+        other=99
+        [ "$descr" = '|b1' ] && other=0 # where 99 is true as well
+        verdict "$descr as .$ending $digits" 0 'right: ' t.npy t.npy text.$ending $digits
+        sed "\$s/[0-9]\([^0-9]*\)\$/$other\1/" text.$ending >wrong.$ending
+        verdict "$descr as .$ending $digits, a wrong one" 1 'wrong: ' t.npy t.npy wrong.$ending $digits
+      done
+    done
+  done
 elif [ -n "${CI:-}" ]; then
   fail "multiply: $(cat stderr)"
 else
@@ -123,7 +141,8 @@ bad 'a missing file' "cannot read 'missing.npy': No such file or directory" A.cs
 bad 'two pipes' "'-' is given for two matrices, and the standard input can only be read once" - A.csv -
 bad 'inner sizes' "'A.csv' is 2x2 and 'third.csv' is 1x1: the inner sizes 2 and 1 differ" A.csv third.csv right.csv
 bad 'C of another size' "'third.csv' is 1x1, and the product is 2x2" A.csv A.csv third.csv
-bad 'C of another type' "'right.csv' holds float64, and a product of 'v.npy' and 'v.npy' is float32: --type says in which type it was computed" v.npy v.npy right.csv
+npy double.npy '<f8' '(1, 1)' '\0\0\0\0\0\0\0\0'
+bad 'C of another type' "'double.npy' holds float64, and a product of 'v.npy' and 'v.npy' is float32: --type says in which type it was computed" v.npy v.npy double.npy
 bad 'no type' 'unknown type "f8"' A.csv A.csv right.csv --type f8
 bad 'no op' "--op-a: 'x' is none of n, t and c" A.csv A.csv right.csv --op-a x
 bad 'no number' "--alpha: 'two' is not a number" A.csv A.csv right.csv --alpha two

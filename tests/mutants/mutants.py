@@ -109,6 +109,9 @@ MUTANTS = [
            "float scale = from_16_bits(codes.z, half_word, false);", "float scale = from_16_bits(codes.z, 0, false);", (QUANTISED,)),
     Mutant("gemv takes the fifth bits of another quad", "shaders/quantization.glsl", "chunk.high[0].x >> 4 * q & 15u", "chunk.high[0].x >> 2 * q & 15u",
            (QUANTISED,)),
+    Mutant("gemv takes the scale of another group of nvfp4", "shaders/quantization.glsl", "bitfieldExtract(first[0], 8 * i, 8)",
+           "bitfieldExtract(first[0], 8 * (3 - i), 8)", (QUANTISED,)),
+    Mutant("iq4_nl's codes from 12 on are those from 8 on", "shaders/quantization.glsl", "0xf1d9c5b5u", "0xa6998d81u", (QUANTISED,)),
     Mutant("gemv takes the lower nibbles of q6_k for the upper ones", "shaders/quantization.glsl", "nibbles | bits & 0x30303030u",
            "(word & 0x0f0f0f0fu) | bits & 0x30303030u", (QUANTISED,)),
     # The planner.
@@ -151,7 +154,7 @@ MUTANTS = [
            "(plan_.problem.b.op == Op::conjugate_transpose ? conjugate_b : 0);", "0;",
            (products("tiled:tile=4", "c64"),)),
     # Quantised matrices on the host.
-    Mutant("q4_0's neighbours share a byte", "src/base/quantization.cpp", "b[k % 16] >> (k / 16 * 4)", "b[k / 2] >> (k % 2 * 4)", (WEIGHTS,)),
+    Mutant("q4_0's neighbours share a byte", "src/base/quantization.cpp", "b[k % bytes] >> (k / bytes * 4)", "b[k / 2 % bytes] >> (k % 2 * 4)", (WEIGHTS,)),
     Mutant("q4_k takes the upper bits of another scale", "src/base/quantization.cpp", "packed[group - 4] >> 6", "packed[group + 4] >> 6", (WEIGHTS,)),
     Mutant("rows begin within a block", "src/base/quantization.cpp", "row * arrays.blocks + k / facts.codes",
            "row * columns / facts.codes + k / facts.codes", (WEIGHTS,)),

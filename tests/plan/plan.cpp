@@ -255,10 +255,10 @@ TEST_CASE("a plan's steps sum each step of k once for each element of each item,
 TEST_CASE("windows of a quantised operand begin with its blocks, and no program has more buffers than the device") {
   std::mt19937 random(3);
   const auto pick = [&](std::initializer_list<std::int64_t> values) { return values.begin()[random() % values.size()]; };
-  const Quantization formats[] = {QuantizedFormat::q8_0,      QuantizedFormat::q6_k,
-                                  QuantizedFormat::mxfp4,     Quantization::nbits(4, 16, true, Type::f16),
-                                  Quantization::nbits(8, 64), Quantization::per_row(Type::f8e4m3),
-                                  Quantization::per_tensor()};
+  const Quantization formats[] = {
+      QuantizedFormat::q8_0,     QuantizedFormat::q6_k,   QuantizedFormat::mxfp4,     Quantization::nbits(4, 16, true, Type::f16),
+      QuantizedFormat::nvfp4,    QuantizedFormat::iq4_nl, Quantization::nbits(8, 64), Quantization::per_row(Type::f8e4m3),
+      Quantization::per_tensor()};
   std::vector<Kernel> tested;
   for (const test::Sample& sample : test::samples()) tested.insert(tested.end(), sample.quick.begin(), sample.quick.end());
   int planned = 0, in_windows = 0;

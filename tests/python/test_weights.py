@@ -290,7 +290,14 @@ def test_files(tmp_path, engine):
         {"w": {"dtype": "I8", "shape": [5, 64], "data_offsets": [0, 320]}, "x": {"dtype": "F32", "shape": [3, 64], "data_offsets": [320, len(data)]}}
     ).encode()
     path.write_bytes(struct.pack("<Q", len(header)) + header + data)  # misaligned, as such files may be
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"w": path.name, "x": path.name, "y": "other.safetensors"}}))
+    part = glgemm.load(index)
+    assert part.missing_files == [str(tmp_path / "other.safetensors")] and "2 tensors, 1 file missing" in repr(part)
+    with pytest.raises(KeyError, match="y; of the model's files, these are missing: .*other.safetensors"):
+        part["y"]
     model = glgemm.load(path)
+    assert model.missing_files == []
     assert model["w"].dtype == np.int8 and np.array_equal(model["x"], x)
     scaled = engine.quantized(model["w"], "per_tensor", scales=np.float32(2))
     assert np.array_equal((engine.asarray(model["x"]) @ scaled.T).numpy(), 2 * x @ w.T)

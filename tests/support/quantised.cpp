@@ -10,15 +10,6 @@ Number draw_scale(Random& random) {
   return random.coin() ? size : -size;
 }
 
-/// In place of the scales of a block, which set_scales() finds.
-void draw_scales(const Quantization& its, std::byte* block, Random& random) {
-  Bytes ones(static_cast<std::size_t>(block_bytes(its)));
-  set_scales(its, ones, 1, 1);
-  if (ones[0] == std::byte{127}) block[0] = static_cast<std::byte>(120 + random.below(5));  // a power of two
-  for (std::size_t i = 0; i + 1 < ones.size(); i += 2)
-    if (ones[i + 1] == std::byte{0x3c}) store(block + i, Type::f16, draw_scale(random));
-}
-
 }  // namespace
 
 QuantizedArrays random_quantised(const Quantization& its, std::int64_t rows, std::int64_t columns, bool exact, Random& random) {
@@ -34,11 +25,8 @@ QuantizedArrays random_quantised(const Quantization& its, std::int64_t rows, std
     for (std::byte& code : result.codes)
       store(&code, its.codes, exact ? Number(static_cast<long double>(random.below(13) - 6)) : Number(random.uniform()));
   for (std::int64_t i = 0; i < bytes.codes && !apart; i += block_bytes(its)) {
-    std::byte* const block = result.codes.data() + i;
-    if (exact)
-      set_scales(its, std::span(block, static_cast<std::size_t>(block_bytes(its))), 1, 1);
-    else
-      draw_scales(its, block, random);
+    const std::span block(result.codes.data() + i, static_cast<std::size_t>(block_bytes(its)));
+    set_scales(its, block, [&](int) { return exact ? 1.0F : static_cast<float>(draw_scale(random).real()); });
   }
   for (std::int64_t i = 0; i < bytes.scales; i += element_bytes(its.scales))
     store(result.scales.data() + i, its.scales,

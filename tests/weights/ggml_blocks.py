@@ -1,24 +1,31 @@
 #!/usr/bin/env python3
-"""Writes what ggml makes of some numbers: ggml_blocks.py LIBGGML-BASE.SO FOLDER
+"""Writes what ggml makes of some numbers, and what it takes blocks for: ggml_blocks.py LIBGGML-BASE.SO FOLDER FORMAT...
 
-FOLDER/numbers.f32 gets the numbers, FOLDER/FORMAT.quantised the blocks that quantize_row_FORMAT_ref makes of them. The numbers depend on
-nothing. tests/weights/quantize.cpp compares glgemm::quantize with them.
+FOLDER/numbers.f32 gets the numbers, FOLDER/FORMAT.quantised the blocks that quantize_row_FORMAT_ref makes of them. FOLDER/FORMAT.blocks
+gets 64 blocks of random bytes, the awkward ones first, without those that stand for numbers that are not finite. FOLDER/FORMAT.f32 gets
+what dequantize_row_FORMAT makes of these. All of it depends on nothing. A format is a name of include/glgemm/quantization_table.h, which
+has the codes and the bytes of its blocks. tests/weights/quantize.cpp and tests/base/quantization.cpp compare glgemm with these files.
+Delete the .quantised of a format that glgemm does not make.
 """
 import ctypes
+import math
 import pathlib
 import random
+import re
 import struct
 import sys
 
-formats = {"q8_0": 34, "q4_0": 18, "q4_1": 20, "q5_0": 22, "q5_1": 24, "mxfp4": 17}  # bytes of a block
+TABLE = pathlib.Path(__file__).resolve().parents[2] / "include/glgemm/quantization_table.h"
+SIZES = {name: (int(codes), int(bytes_)) for name, codes, bytes_ in
+         re.findall(r"^  ROW\((\w+), +\w+, +\d+, +(\d+), +(\d+),", TABLE.read_text(encoding="utf-8"), flags=re.M)}
 
 
 def f32(x):
     return struct.unpack("<f", struct.pack("<f", x))[0]
 
 
-def blocks():
-    """Blocks of 32 numbers, the awkward ones first."""
+def groups():
+    """Groups of 32 numbers, the awkward ones first."""
     rng = random.Random(1)
     yield [0.0] * 32
     yield [-0.0] * 32
@@ -47,18 +54,49 @@ def blocks():
         yield [f32(offset + size * draw()) for _ in range(32)]
 
 
-def main():
-    library, folder = ctypes.CDLL(sys.argv[1]), pathlib.Path(sys.argv[2])
-    source = blocks()
-    numbers = [x for _ in range(128) for x in next(source)]
-    packed = struct.pack(f"<{len(numbers)}f", *numbers)
-    (folder / "numbers.f32").write_bytes(packed)
-    for name, size in formats.items():
-        to = ctypes.create_string_buffer(len(numbers) // 32 * size)
-        function = getattr(library, f"quantize_row_{name}_ref")
+class Ggml:
+    def __init__(self, path):
+        self._library = ctypes.CDLL(path)
+
+    def convert(self, function, data, numbers, bytes_):
+        """What a function makes of data with so many numbers: so many bytes."""
+        to = ctypes.create_string_buffer(bytes_)
+        function = getattr(self._library, re.sub("k(_ref)?$", r"K\1", function))
         function.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int64]
-        function(packed, to, len(numbers))
-        (folder / f"{name}.quantised").write_bytes(to.raw)
+        function(data, to, numbers)
+        return to.raw
+
+    def dequantize(self, name, blocks):
+        codes, bytes_ = SIZES[name]
+        return self.convert(f"dequantize_row_{name}", blocks, len(blocks) // bytes_ * codes, len(blocks) // bytes_ * codes * 4)
+
+    def quantize(self, name, numbers):
+        codes, bytes_ = SIZES[name]
+        count = len(numbers) // 4
+        blocks = self.convert(f"quantize_row_{name}_ref", numbers, count, count // codes * bytes_)
+        if name != "iq4_nl":
+            return blocks
+        # Where all numbers of a block are below 1e-15, ggml leaves the codes that were in its memory. Here they are 0's nearest.
+        is_tiny = [max(map(abs, struct.unpack("<32f", numbers[i:i + 128]))) < 1e-15 for i in range(0, len(numbers), 128)]
+        return b"".join(bytes(2) + b"\x88" * 16 if tiny else blocks[18 * i:18 * i + 18] for i, tiny in enumerate(is_tiny))
+
+
+def main():
+    ggml, folder = Ggml(sys.argv[1]), pathlib.Path(sys.argv[2])
+    source = groups()
+    numbers = struct.pack("<4096f", *(x for _ in range(128) for x in next(source)))
+    (folder / "numbers.f32").write_bytes(numbers)
+    for name in sys.argv[3:]:
+        (folder / f"{name}.quantised").write_bytes(ggml.quantize(name, numbers))
+        (codes, bytes_), rng, blocks, values = SIZES[name], random.Random(1), b"", b""
+        awkward = [bytes(bytes_), b"\xff" * bytes_]
+        while len(values) < 64 * 4 * codes:
+            block = awkward.pop() if awkward else rng.randbytes(bytes_)
+            value = ggml.dequantize(name, block)
+            if all(map(math.isfinite, struct.unpack(f"<{codes}f", value))):
+                blocks, values = blocks + block, values + value
+        (folder / f"{name}.blocks").write_bytes(blocks)
+        (folder / f"{name}.f32").write_bytes(values)
 
 
 main()

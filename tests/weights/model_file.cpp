@@ -316,6 +316,7 @@ TEST_CASE("model file: a model in several files is one") {
     CHECK(data_of(model.tensor("a")) == "first");
     CHECK(data_of(model.tensor("c")) == "third");
     CHECK(model.tensor("a").file == folder.file("m-00001-of-00003.gguf"));
+    CHECK(std::ranges::equal(model.missing_files(), std::vector{folder.file("m-00002-of-00003.gguf")}));
     CHECK(contains(message_of<std::invalid_argument>([&] { model.tensor("b"); }),
                    "; of its files, these are missing: '" + folder.file("m-00002-of-00003.gguf") + "'"));
   }
@@ -334,6 +335,8 @@ TEST_CASE("model file: a model in several files is one") {
   const ModelFile model(index(R"({"metadata":{"total_size":6},"weight_map":{"x":"s1.safetensors","y":"s2.safetensors"}})"));
   CHECK(data_of(model.tensor("x")) == "one");
   CHECK(data_of(model.tensor("y")) == "two");
+  CHECK(model.missing_files().empty());
+  CHECK(ModelFile(folder.file("U.SAFETENSORS.Index.json", R"({"weight_map":{"x":"s1.safetensors"}})")).tensors().size() == 1);
   part("s2.safetensors", "x", "not this one");
   CHECK(data_of(ModelFile(index(R"({"weight_map":{"x":"s1.safetensors","y":"s2.safetensors"}})")).tensor("x")) == "one");
   CHECK(contains(

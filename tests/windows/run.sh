@@ -3,6 +3,7 @@
 # CI runs it; wine.sh beside this runs all tests.
 # Usage: run.sh BUILD [PROGRAM...]   (BUILD: what links.sh has built; PROGRAM: one of its, by default those that it links itself)
 # Ends with 77 where Wine, Xvfb or mingw-w64 is missing.
+. "$(dirname "$0")/../../tools/usage.sh"
 set -uo pipefail
 . "$(dirname "$0")/prefix.sh"
 source=$(realpath "$(dirname "$0")/../..")

@@ -36,6 +36,8 @@ std::vector<ModelShapes> shapes_of_model(const std::string& path, std::span<cons
     const Shape shape{tensor.shape[0], columns, tensor.shape[1]};
     if (std::find(group->shapes.begin(), group->shapes.end(), shape) == group->shapes.end()) group->shapes.push_back(shape);
   }
+  if (const std::string missing = missing_text(model); !missing.empty())
+    notes.push_back(fmt::format("{}: of its files {}", quote(path), missing));
   for (const auto& [why, count] : left_out)
     notes.push_back(fmt::format("{}: {} {} left out: {}", quote(path), count, count == 1 ? "matrix is" : "matrices are", why));
   if (!groups.empty()) return groups;

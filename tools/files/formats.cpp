@@ -29,6 +29,11 @@ const std::string& writable(const MatrixPath& path) {
   return path.file;
 }
 
+/// ".npy" of "a/B.NPY".
+std::string ending_of(const std::string& file) {
+  return lower(to_text(to_path(file).extension()));
+}
+
 std::int64_t elements(const std::vector<std::int64_t>& shape) {
   std::int64_t count = 1;
   for (const std::int64_t size : shape) count *= size;
@@ -41,8 +46,9 @@ MatrixPath parse_matrix_path(const std::string& path) {
   MatrixPath result{path, {}};
   // Where the file's part and the colon may end: a name may have such an ending in it, too. The file that is there decides.
   std::vector<std::size_t> ends;
+  const std::string as_lower = lower(path);
   for (const std::string_view several : {".npz:", ".gguf:", ".safetensors:", ".index.json:"})
-    for (std::size_t at = path.find(several); at != path.npos; at = path.find(several, at + 1))
+    for (std::size_t at = as_lower.find(several); at != path.npos; at = as_lower.find(several, at + 1))
       ends.push_back(at + several.size());
   std::sort(ends.begin(), ends.end());
   const auto there =
@@ -53,30 +59,24 @@ MatrixPath parse_matrix_path(const std::string& path) {
     result.array = path.substr(end);
   }
   result.file = without_ignored_end(result.file);
-  std::string ending = to_text(to_path(result.file).extension());
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   constexpr std::array<std::pair<std::string_view, Format>, 5> formats{{{".npz", Format::npz},
                                                                         {".csv", Format::csv},
                                                                         {".mtx", Format::mtx},
                                                                         {".gguf", Format::model},
                                                                         {".safetensors", Format::model}}};
   for (const auto& [name, format] : formats)
-    if (ending == name) result.format = format;
-  if (result.file.ends_with(".index.json")) result.format = Format::model;
+    if (ending_of(result.file) == name) result.format = format;
+  if (lower(result.file).ends_with(".index.json")) result.format = Format::model;
   return result;
 }
 
 MatrixPath parse_output_path(const std::string& path) {
   MatrixPath result = parse_matrix_path(path == "/dev/stdout" ? "-" : path);
   if (result.format == Format::model) throw cannot_write(path, "models are only read");
-  std::string ending = to_text(to_path(result.file).extension());
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   // What is none of the formats is written as .npy, but not under a name that says another one.
   for (const std::string_view other : {".txt", ".tsv", ".gz", ".bz2", ".xz", ".zst", ".zip", ".mat", ".h5", ".hdf5", ".json",
                                        ".xlsx", ".parquet", ".pt", ".pth", ".pkl"})
-    if (result.format == Format::npy && ending == other)
+    if (result.format == Format::npy && ending_of(result.file) == other)
       throw cannot_write(path, fmt::format("{} is another format, and .npy, .npz, .csv and .mtx are written", other));
   return result;
 }
@@ -119,7 +119,7 @@ void require_csv(std::span<const std::string> inputs) {
 }
 
 void require_text(const std::string& path) {
-  if (const Format format = parse_matrix_path(path).format; format != Format::csv && format != Format::mtx)
+  if (!parse_matrix_path(path).is_text())
     throw std::invalid_argument(fmt::format("--digits: {} is not text, as .csv and .mtx files are", quote(path)));
 }
 

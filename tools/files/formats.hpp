@@ -25,6 +25,7 @@ struct MatrixPath {
   std::string array;  ///< empty where none is named
   Format format = Format::npy;
 
+  bool is_text() const { return format == Format::csv || format == Format::mtx; }
   /// Whether its elements can be read in any order, piece by piece; and for .npy, written so.
   bool is_seekable() const { return format == Format::model || (format == Format::npy && file != "-"); }
 };
@@ -99,8 +100,10 @@ void write_mtx(OutputFile& file, const ArrayView& array, int digits = 0);
 
 // ---- Models' files
 
-/// @throws FileError  as ModelFile
+/// @throws FileError  as ModelFile; none of the model's files is there
 ModelFile open_model(const std::string& path);
+/// "'m-00002-of-00003.gguf' is missing": of a model in several files those that are not there; empty where all are.
+std::string missing_text(const ModelFile& model);
 /// What its elements are, if glgemm has such.
 std::optional<ElementFormat> format_of(const ModelTensor& tensor);
 /// A tensor of a model, which is read in place; a quantised one as the numbers that it stands for. Without a name: the only one.

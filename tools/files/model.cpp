@@ -25,10 +25,12 @@ NpyType npy_type_of(Type type) {
 /// @throws FileError  no tensor is named, and there are others than one
 const ModelTensor& only_tensor(const ModelFile& model) {
   const auto tensors = model.tensors();
-  if (tensors.size() == 1) return tensors.front();
+  const std::string missing = missing_text(model);
+  if (tensors.size() == 1 && missing.empty()) return tensors.front();
   if (tensors.empty()) throw FileError(quote(model.path()) + " is a model without tensors");
-  throw FileError(fmt::format("{} has {} tensors, of which one must be named, as in '{}:{}'; 'glgemm inspect' lists them",
-                              quote(model.path()), tensors.size(), visible(model.path()), visible(tensors.front().name)));
+  throw FileError(fmt::format("{} has {} tensor{}{}, of which one must be named, as in '{}:{}'; 'glgemm inspect' lists them",
+                              quote(model.path()), tensors.size(), tensors.size() == 1 ? "" : "s",
+                              missing.empty() ? "" : " where " + missing, visible(model.path()), visible(tensors.front().name)));
 }
 
 }  // namespace
@@ -36,12 +38,23 @@ const ModelTensor& only_tensor(const ModelFile& model) {
 ModelFile open_model(const std::string& path) {
   const InputFile readable(path);  // what it says of missing files is the tool's
   try {
-    return ModelFile(path);
+    ModelFile model(path);
+    if (!model.missing_files().empty() && model.tensors().empty())
+      throw FileError(fmt::format("{} cannot be read: of its files {}", quote(path), missing_text(model)));
+    return model;
+  } catch (const FileError&) {
+    throw;
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
     throw FileError(visible(error.what()));
   }
+}
+
+std::string missing_text(const ModelFile& model) {
+  std::string text;
+  for (const std::string& file : model.missing_files()) text += (text.empty() ? "" : ", ") + quote(file);
+  return text.empty() ? text : text + (model.missing_files().size() == 1 ? " is missing" : " are missing");
 }
 
 std::optional<ElementFormat> format_of(const ModelTensor& tensor) {

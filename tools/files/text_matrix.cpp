@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <limits>
 #include <optional>
+#include <span>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -125,9 +126,7 @@ struct MtxHeader {
 
 MtxHeader read_mtx_header(Lines& lines) {
   const auto first = lines.next();
-  std::string line(first.value_or(""));
-  std::transform(line.begin(), line.end(), line.begin(),
-                 [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  const std::string line = lower(first.value_or(""));
   const std::vector<std::string_view> parts = words(line);
   if (parts.size() != 5 || parts[0] != "%%matrixmarket" || parts[1] != "matrix")
     lines.fail("it does not begin with '%%MatrixMarket matrix FORMAT FIELD SYMMETRY'");
@@ -336,6 +335,20 @@ std::pair<std::int64_t, std::int64_t> matrix_sizes(const OutputFile& file, const
   return {array.shape.size() == 2 ? array.shape.front() : 1, columns};
 }
 
+/// What a Matrix Market file calls its elements. Readers take an "integer" for an int64. "unsigned-integer" is newer, and stands
+/// where a number is beyond that.
+std::string_view mtx_field(const ArrayView& array, std::int64_t count) {
+  if (array.type.kind == 'f') return "real";
+  if (array.type.kind == 'c') return "complex";
+  return with_npy_type(array.type, [&]<class T>(T) -> std::string_view {
+    if constexpr (std::is_same_v<T, std::uint64_t>)
+      if (const std::span all(static_cast<const T*>(array.data), static_cast<std::size_t>(count));
+          std::any_of(all.begin(), all.end(), [](T x) { return x > std::numeric_limits<std::int64_t>::max(); }))
+        return "unsigned-integer";
+    return "integer";
+  });
+}
+
 }  // namespace
 
 std::string npy_of_csv(std::string_view text, const std::string& name, std::string* note) {
@@ -392,10 +405,8 @@ void write_csv(OutputFile& file, const ArrayView& array, int digits) {
 
 void write_mtx(OutputFile& file, const ArrayView& array, int digits) {
   const auto [rows, columns] = matrix_sizes(file, array);
-  const bool integer = array.type.kind != 'f' && array.type.kind != 'c';
   Writer writer(file, digits);
-  const char* const field = integer ? "integer" : array.type.kind == 'c' ? "complex" : "real";
-  writer.text(fmt::format("%%MatrixMarket matrix array {} general\n{} {}\n", field, rows, columns));
+  writer.text(fmt::format("%%MatrixMarket matrix array {} general\n{} {}\n", mtx_field(array, rows * columns), rows, columns));
   with_npy_type(array.type, [&, rows = rows, columns = columns]<class T>(T) {
     const T* const elements = static_cast<const T*>(array.data);
     for (std::int64_t j = 0; j < columns; ++j)

@@ -24,6 +24,7 @@
 #include "inspect/plan_picture.hpp"
 #include "inspect/programs.hpp"
 #include "product/convolution.hpp"
+#include "terminal/texts.hpp"
 #include "verbs.hpp"
 
 namespace glgemm::tools {
@@ -250,7 +251,7 @@ int inspect(Arguments& arguments) {
   if (arguments.compiled) return show_compiled(arguments, problems, options);
   if (problems.size() > 1)
     throw std::invalid_argument(fmt::format("--shape is given {} times; only --compiled takes several", problems.size()));
-  if (!arguments.image.empty() && !arguments.image.ends_with(".svg"))
+  if (!arguments.image.empty() && !lower(arguments.image).ends_with(".svg"))
     throw std::invalid_argument("--image: '" + arguments.image + "' does not end in .svg, the only format that is written");
   const Device device = find_device(arguments);
   options.experimental.edit().tuning = device.tuning;

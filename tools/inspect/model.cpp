@@ -96,6 +96,7 @@ void print(const ModelFile& model, const std::optional<ModelProducts>& products)
   }
   const std::size_t count = model.tensors().size();
   std::cout << fmt::format("{}: {} {}, {}\n", visible(model.path()), count, count == 1 ? "tensor" : "tensors", bytes_text(bytes));
+  if (const std::string missing = missing_text(model); !missing.empty()) std::cout << "of its files " << missing << '\n';
   if (products) std::cout << "device: " << products->device << '\n';
   std::cout << fmt::format("\n{:<{}}  {:<{}}  {:>14}{}  name\n", "type", type_width, "shape", shape_width, "bytes",
                            products ? fmt::format("  {:>14}  {:<32}", "moved", "runs") : "");
@@ -123,6 +124,7 @@ std::string json_of(const ModelFile& model, const std::optional<ModelProducts>& 
   }
   Json json{{"file", model.path()}};
   if (products) json["device"] = products->device;
+  if (!model.missing_files().empty()) json["missing_files"] = model.missing_files();
   json["tensors"] = std::move(tensors);
   return json_text(json);
 }

@@ -36,6 +36,13 @@ bool is_printable(char32_t c) {
 
 }  // namespace
 
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result)
+    if ('A' <= c && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return result;
+}
+
 std::string visible(std::string_view text, std::string_view kept) {
   std::string result;
   while (!text.empty()) {

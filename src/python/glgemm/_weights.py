@@ -167,12 +167,15 @@ class Model(Mapping):  # type: ignore[type-arg]
     """A model's file: a mapping from the names of its tensors to NumPy arrays and to Quantized matrices, which lie in the file.
 
     Nothing is read before it is used, and nothing is copied. The last dimension is the contiguous one. The file must stay as it
-    is meanwhile. `types` has what the file calls each tensor's type.
+    is meanwhile. `types` has what the file calls each tensor's type. `missing_files` has the paths of a model's files that are not
+    there, whose tensors are left out.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fspath(path)
-        self._tensors = {tensor[0]: tensor for tensor in _core.ModelFile(path).tensors()}
+        file = _core.ModelFile(path)
+        self._tensors = {tensor[0]: tensor for tensor in file.tensors()}
+        self.missing_files = file.missing_files()
 
     @property
     def types(self) -> dict[str, str]:
@@ -180,6 +183,8 @@ class Model(Mapping):  # type: ignore[type-arg]
         return {name: tensor[1] for name, tensor in self._tensors.items()}
 
     def __getitem__(self, name: str) -> npt.NDArray[Any] | Quantized:
+        if name not in self._tensors and self.missing_files:
+            raise KeyError(f"{name}; of the model's files, these are missing: {', '.join(self.missing_files)}")
         _, type_name, dtype, format, shape, data = self._tensors[name]
         if format is not None:
             return Quantized(format, shape, data)
@@ -194,7 +199,9 @@ class Model(Mapping):  # type: ignore[type-arg]
         return len(self._tensors)
 
     def __repr__(self) -> str:
-        return f"<glgemm.Model of {self._path!r}, {len(self)} tensors>"
+        count = len(self.missing_files)
+        missing = f", {count} {'file' if count == 1 else 'files'} missing" if count else ""
+        return f"<glgemm.Model of {self._path!r}, {len(self)} tensors{missing}>"
 
 
 def load(path: str | os.PathLike[str]) -> Model:
