@@ -54,7 +54,7 @@ TEST_CASE("files: a share") {
     part.write(7, "abc", 3);
     part.commit();
   }
-  for (const char* const name : {"a.npy", "inner\\b.npy", "c.npy", "e.npy"}) CHECK(exists(folder + "\\" + name));
+  for (const char* const name : {"a.npy", "inner\\b.npy", "c.npy", "e.npy"}) CHECK(is_there(folder + "\\" + name));
   CHECK(free_bytes(folder) < std::uint64_t{1} << 62);
 
   const Variable home("LOCALAPPDATA", folder.c_str());
@@ -90,7 +90,7 @@ TEST_CASE("files: devices, drives, and names with ignored ends") {
   CHECK(written(path.substr(0, 2) + "b.npy") == path.substr(0, path.size() - 5) + "b.npy");
   std::filesystem::current_path(before);
   CHECK(written(folder.file("c.npy .")) == whole_path(folder.file("c.npy")));
-  CHECK(exists(folder.file("c.npy")));
+  CHECK(is_there(folder.file("c.npy")));
   for (const auto& [name, counts] :
        {std::pair{"c.csv ", "c.csv"}, {"c.txt..", "c.txt"}, {"a\\..", "a\\.."}, {".", "."}, {"Z:.", "Z:."}})
     CHECK(without_ignored_end(name) == counts);

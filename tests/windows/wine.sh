@@ -3,6 +3,7 @@
 # built, then run the CPU tests, the OpenGL tests and the tool from outside, and last the DLLs.
 # Usage: wine.sh [BUILD]   (BUILD: what is built already, with bin/glgemm.exe; else build-mingw is built)
 # Ends with 77 where Wine, Xvfb or mingw-w64 is missing.
+. "$(dirname "$0")/../../tools/usage.sh"
 set -uo pipefail
 . "$(dirname "$0")/prefix.sh"
 build=${1:+$(realpath "$1")}

@@ -61,7 +61,7 @@ void add_differences(const std::string& name, const Json& then, const Json& now,
 }  // namespace
 
 std::optional<JournalContents> Journal::read(const std::string& path) {
-  if (!exists(path)) return {};
+  if (!is_there(path)) return {};
   const std::string text = contents_of(path);
   const FileError no_journal(quote(path) + " is no journal of a product");
   JournalContents contents;

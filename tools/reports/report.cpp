@@ -240,7 +240,7 @@ class Reporter {
         return script ? Words{"bash", to_text(in / file), to_text(in / "bin/glgemm")} : Words{to_text(in / file), "--duration"};
       };
       TestResult result{false, "it is not there"};
-      if (exists(to_text(folder / file))) {
+      if (is_there(to_text(folder / file))) {
         begins("checks, " + name);
         const bool by_files = limited() && program_suffix.empty() && name == "bin/glgemm_gl_tests";
         const ProgramResult ended =
@@ -305,7 +305,7 @@ class Reporter {
     words.insert(words.end(), {"--json", tried});
     const ProgramResult ended = start("tune", words, std::min(60 * options_.tune_minutes, limited() ? left() / 2 : 1e9));
     if (const Json found = Json::parse(contents(tried), nullptr, false); found.is_object()) report_["tune"] = found;
-    if (exists(table)) {
+    if (is_there(table)) {
       report_["tuning"] = Json::parse(contents(table), nullptr, false);
       if (!report_["tuning"].is_object()) report_["tuning"] = nullptr;
       variables_["GLGEMM_TUNING"] = whole_path(table);  // what follows goes by it

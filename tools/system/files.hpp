@@ -48,11 +48,12 @@ int find_status(const std::string& path, FileStatus& status);
 int find_status(int file, FileStatus& status);
 /// Whether such an error says that there is no such file.
 bool is_missing(int error);
-inline bool exists(const std::string& path) {
+/// Whether a path leads to something, and to a file. A path that the system refuses, as one that is too long, leads to nothing.
+inline bool is_there(const std::string& path) {
   FileStatus status;
   return find_status(path, status) == 0;
 }
-inline bool is_regular(const std::string& path) {
+inline bool is_file(const std::string& path) {
   FileStatus status;
   return find_status(path, status) == 0 && status.regular;
 }

@@ -19,8 +19,8 @@ void set_variable(const char* name, const char* value, bool overwrite);
 enum class Stream { in, out, error };
 /// Whether it is a terminal; `error` on Windows only if it understands a terminal's sequences.
 bool is_terminal(Stream stream);
-/// The width of the terminal that the errors go to; 0 if it is not known.
-int terminal_columns();
+/// The width of the terminal that a stream goes to; 0 if it is none, or not known.
+int terminal_columns(Stream stream);
 
 /// The bytes of main memory; and what of it can be had now without swapping, or all of it if the system does not say.
 double machine_memory();

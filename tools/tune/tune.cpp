@@ -41,7 +41,7 @@ std::string number(double value) {
 /// The table at the path, or an empty one if there is no file.
 /// @throws std::invalid_argument  the file is no tuning table: it would be lost
 TuningTable existing_table(const std::string& path, std::vector<std::string>& notes) {
-  if (!exists(path)) return {};
+  if (!is_there(path)) return {};
   const std::string text = contents_of(path);
   if (text.empty()) return {};
   std::vector<std::string> found;
@@ -98,6 +98,9 @@ class Tuner {
         ++skipped;
         continue;
       }
+      const LastWords last_words(
+          "tune", fmt::format("{} of {} products are in {}; the same command with --resume goes on",
+                              skipped + static_cast<std::int64_t>(done_), problems.size(), quote(options_.output)));
       all_found &= tune(problem);
       ++done_;
     }

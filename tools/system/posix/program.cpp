@@ -20,12 +20,18 @@ namespace {
 constexpr std::array<int, 4> ending{SIGINT, SIGTERM, SIGHUP, SIGPIPE};
 
 std::atomic<void (*)()> before{};
+std::atomic<bool> unread = false;  // nobody reads what is printed, nor asks why it ends: "glgemm inspect ... | head"
 static_assert(std::atomic<void (*)()>::is_always_lock_free);
 
 void end(int signal) {
+  unread = signal == SIGPIPE;
   if (void (*const f)() = before) f();
   std::signal(signal, SIG_DFL);
   std::raise(signal);
+}
+
+int descriptor_of(Stream stream) {
+  return stream == Stream::in ? STDIN_FILENO : stream == Stream::out ? STDOUT_FILENO : STDERR_FILENO;
 }
 
 double milliseconds_of(clockid_t clock) {
@@ -54,12 +60,12 @@ void set_variable(const char* name, const char* value, bool overwrite) {
 }
 
 bool is_terminal(Stream stream) {
-  return isatty(stream == Stream::in ? STDIN_FILENO : stream == Stream::out ? STDOUT_FILENO : STDERR_FILENO) == 1;
+  return isatty(descriptor_of(stream)) == 1;
 }
 
-int terminal_columns() {
+int terminal_columns(Stream stream) {
   winsize window{};
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 ? window.ws_col : 0;
+  return ioctl(descriptor_of(stream), TIOCGWINSZ, &window) == 0 ? window.ws_col : 0;
 }
 
 double machine_memory() {
@@ -92,6 +98,7 @@ void before_end(void (*f)()) {
 }
 
 void write_at_end(const char* text, std::size_t bytes) noexcept {
+  if (unread) return;
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, bytes);
 }
 
