@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include <glgemm/use_table.h>
 #include <glgemm/convolution.hpp>  // complete: GCC 13 crashes where an argument in braces may be of a type that is not
 #include <glgemm/error.hpp>
 #include <glgemm/export.hpp>
@@ -20,7 +21,6 @@
 #include <glgemm/plan_options.hpp>
 #include <glgemm/problem.hpp>
 #include <glgemm/types.hpp>
-#include <glgemm/use_table.h>
 
 namespace glgemm {
 
@@ -250,8 +250,9 @@ class GLGEMM_EXPORT Engine {
   /// Copies texels to images in a buffer, or back: image i of the tensor is the view's layer i, and row 0 is the row of texels at
   /// y = 0. The tensor has the size of the texture's level, and as many channels of a texel as it has channels, the first ones;
   /// write_texture() writes the others as 0, alpha as 1. Its layout is nhwc and its type f32 or f16. TextureView has the formats.
-  /// The first copy of its kind compiles and checks; see prepare_read_texture(). Enqueues; does not wait. It sees what was drawn or stored to the texture before. What comes after
-  /// write_texture() sees the texture without a barrier of the caller's, and products see the tensor.
+  /// The first copy of its kind compiles and checks; see prepare_read_texture(). Enqueues; does not wait. It sees what was drawn
+  /// or stored to the texture before. What comes after write_texture() sees the texture without a barrier of the caller's, and
+  /// products see the tensor.
   /// @throws std::invalid_argument  no such texture or level, texels that are no floats for shaders, sizes or channels differ, or
   ///                                the tensor leaves its buffer or is misaligned; the message has the numbers
   /// @throws GlError                the first copy of a format checks that what is written comes back, and it does not

@@ -605,8 +605,8 @@ GLGEMM_EXPORT glgemm_status glgemm_stream_report_init(glgemm_stream_report* repo
 ///
 /// Where OpenGL would not execute a call it is refused, and nothing is recorded or remembered: every call while a display list is
 /// being compiled or between glBegin and glEnd, and products, not transfers, while transform feedback is active. Not under
-/// conditional rendering: OpenGL would drop the dispatches and cannot be asked. What is to be checked there for the first time gets
-/// GLGEMM_GL_ERROR; what was checked before is dropped without a word.
+/// conditional rendering: OpenGL would drop the dispatches and cannot be asked. What is to be checked there for the first time
+/// gets GLGEMM_GL_ERROR; what was checked before is dropped without a word.
 ///
 /// Barriers: what shaders wrote to storage buffers before is seen. After image stores, issue
 /// glgemm_barrier(engine, GLGEMM_USE_STORAGE) first; after transform feedback, glBufferSubData or a copy, nothing. After a
@@ -633,8 +633,8 @@ typedef glgemm_proc (*glgemm_get_proc_address)(const char* name);
 /// Makes an engine in the current context. A child process that fork() makes later has no engine: each of its calls that
 /// need OpenGL gives GLGEMM_GL_ERROR.
 /// @param options  NULL: the defaults
-/// @return GLGEMM_UNSUPPORTED       no context is current, or one older than OpenGL 4.3 and OpenGL ES 3.1, or get_proc_address does not
-/// find all functions; the message has the version, or names a function
+/// @return GLGEMM_UNSUPPORTED       no context is current, or one older than OpenGL 4.3 and OpenGL ES 3.1, or get_proc_address
+/// does not find all functions; the message has the version, or names a function
 /// @return GLGEMM_INVALID_ARGUMENT  options->max_dispatch_ns is not positive
 GLGEMM_EXPORT glgemm_status glgemm_engine_create(glgemm_get_proc_address get_proc_address, const glgemm_engine_options* options,
                                                  glgemm_engine** engine);
@@ -681,7 +681,8 @@ GLGEMM_EXPORT glgemm_status glgemm_multiply_two_types(glgemm_engine* engine, int
 /// @return GLGEMM_INVALID_ARGUMENT  shapes or types disagree, a view leaves its buffer or is misaligned, a buffer is mapped and
 /// not
 ///                                  persistently, C overlaps an input or another item's C; the message has the numbers
-/// @return GLGEMM_UNSUPPORTED       options->kernel cannot run this, the driver lacks the type, transform feedback is active, or a
+/// @return GLGEMM_UNSUPPORTED       options->kernel cannot run this, the driver lacks the type, transform feedback is active, or
+/// a
 ///                                  display list is being compiled
 /// @return GLGEMM_OUT_OF_MEMORY     the workspace could not be had; the message has the bytes
 /// @return GLGEMM_GL_ERROR          the driver refused to compile the named kernel; the message has its log
@@ -743,7 +744,8 @@ GLGEMM_EXPORT glgemm_status glgemm_prepare_convolutions(glgemm_engine* engine, c
 /// the caller's.
 /// @return GLGEMM_INVALID_ARGUMENT  no such texture or level, texels that are no floats for shaders, sizes or channels differ, or
 ///                                  the tensor leaves its buffer or is misaligned; the message has the numbers
-/// @return GLGEMM_UNSUPPORTED       to write: OpenGL has no images of the texture's format, or OpenGL ES none of storage that is not
+/// @return GLGEMM_UNSUPPORTED       to write: OpenGL has no images of the texture's format, or OpenGL ES none of storage that is
+/// not
 ///                                  immutable; or a bindless handle fixes a range of levels without this one, or a swizzle
 GLGEMM_EXPORT glgemm_status glgemm_read_texture(glgemm_engine* engine, const glgemm_texture* from, const glgemm_tensor* to);
 GLGEMM_EXPORT glgemm_status glgemm_write_texture(glgemm_engine* engine, const glgemm_tensor* from, const glgemm_texture* to);

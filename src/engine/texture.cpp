@@ -142,10 +142,10 @@ void TextureCopy::self_check() {
   for (const auto& [channels, first] : {std::pair{format.channels, 2}, std::pair{std::max(1, format.channels - 1), 1}})
     if (!comes_back(channels, first)) {
       gl::check_dispatches_run(state_.api, what_);
-      throw GlError(
-          fmt::format("{}: {} failed its self-check: {} of the {} channels of a small texture of {}, written from {}, do "
-                      "not come back",
-                      what_, to_string(program()), channels, format.channels, gl::format_text(format.name), to_string(tensor_.type)));
+      throw GlError(fmt::format(
+          "{}: {} failed its self-check: {} of the {} channels of a small texture of {}, written from {}, do "
+          "not come back",
+          what_, to_string(program()), channels, format.channels, gl::format_text(format.name), to_string(tensor_.type)));
     }
   for (const bool writes : {false, true}) state_.remember_self_check(program(writes));
 }

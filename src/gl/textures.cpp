@@ -28,7 +28,8 @@ std::string format_text(unsigned format) {
 #define GLGEMM_OTHERS(ROW)                                                                                                       \
   ROW(RED)                                                                                                                       \
   ROW(RG)                                                                                                                        \
-  ROW(RGB) ROW(RGBA) ROW(R3_G3_B2) ROW(RGB4) ROW(RGB5) ROW(RGB565) ROW(RGB8) ROW(RGB8_SNORM) ROW(RGB10) ROW(RGB12) ROW(RGB16)    \
+  ROW(RGB)                                                                                                                       \
+  ROW(RGBA) ROW(R3_G3_B2) ROW(RGB4) ROW(RGB5) ROW(RGB565) ROW(RGB8) ROW(RGB8_SNORM) ROW(RGB10) ROW(RGB12) ROW(RGB16)             \
       ROW(RGB16_SNORM) ROW(RGBA2) ROW(RGBA4) ROW(RGB5_A1) ROW(RGBA12) ROW(SRGB) ROW(SRGB8) ROW(SRGB_ALPHA) ROW(SRGB8_ALPHA8)     \
           ROW(RGB16F) ROW(RGB32F) ROW(RGB9_E5) ROW(RGB10_A2UI) ROW(R8I) ROW(R8UI) ROW(R16I) ROW(R16UI) ROW(R32I) ROW(R32UI)      \
               ROW(RG8I) ROW(RG8UI) ROW(RG16I) ROW(RG16UI) ROW(RG32I) ROW(RG32UI) ROW(RGB8I) ROW(RGB8UI) ROW(RGB16I) ROW(RGB16UI) \

@@ -375,7 +375,8 @@ TEST_CASE("C: streamed products") {
   check([&] { x.product.a.type = GLGEMM_I32; }, "A is i32 and B is f32");
   check([&] { x.product.c.layout = 2; }, "c.layout is 2 and must be one of 0 to 1");
   check([&] { x.product.op_a = GLGEMM_OP_NONE; }, "the inner sizes 60 and 45 differ");
-  check([&] { x.product.c = {x.m, x.n, GLGEMM_ROW_MAJOR, GLGEMM_F32, x.a.data(), 0, nullptr, nullptr, nullptr}; }, "C overlaps A");
+  check([&] { x.product.c = {x.m, x.n, GLGEMM_ROW_MAJOR, GLGEMM_F32, x.a.data(), 0, nullptr, nullptr, nullptr}; },
+        "C overlaps A");
   check([&] { x.epilogue.bias.kind = 3; }, "bias.kind is 3");
   check([&] { x.plan.kernel = "fastest"; }, "fastest");
   check_failures(x, "glgemm_multiply_streamed", [&] { return x.run(engine); });

@@ -53,7 +53,7 @@ inline bool exists(const std::string& path) {
   FileStatus status;
   return find_status(path, status) == 0;
 }
-inline bool is_regular(const std::string& path) {
+inline bool is_file(const std::string& path) {
   FileStatus status;
   return find_status(path, status) == 0 && status.regular;
 }

@@ -245,7 +245,7 @@ bool same_file(const std::string& path, const std::string& other) {
 
 int check_writable(const std::string& path) {
   return patiently([&] {
-    const DWORD access = GENERIC_WRITE | (is_regular(path) ? DELETE : 0);
+    const DWORD access = GENERIC_WRITE | (is_file(path) ? DELETE : 0);
     const Handle handle(CreateFileW(native_path(path).c_str(), access, share_all, nullptr, OPEN_EXISTING, 0, nullptr));
     return handle ? 0 : last_error();
   });
