@@ -1,8 +1,12 @@
 // The glgemm tool: reads the command line and runs one verb.
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <new>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +16,9 @@
 #include <glgemm/version.hpp>
 
 #include "arguments/help.hpp"
+#include "arguments/json.hpp"
+#include "arguments/options.hpp"
+#include "files/files.hpp"
 #include "system/program.hpp"
 #include "terminal/texts.hpp"
 #include "verbs.hpp"
@@ -31,6 +38,22 @@ int print_completion(const CLI::App& app, std::vector<std::string> words) {
   return completion.files ? names_of_files : 0;
 }
 
+/// `glgemm help [VERB]`.
+void add_help(CLI::App& app) {
+  const auto named = std::make_shared<std::string>();
+  CLI::App* const verb = add_verb(app, "help", "Explain a verb, or list them")->group("");
+  add_option(*verb, "VERB", *named, "VERB", "The verb");
+  verb->callback([&app, named] {
+    if (named->empty()) {
+      std::cout << help_text(app, "glgemm");
+      return;
+    }
+    const std::vector<std::string> verbs = verb_names(app);
+    if (std::find(verbs.begin(), verbs.end(), *named) == verbs.end()) throw std::invalid_argument(no_verb(app, *named));
+    std::cout << help_text(*app.get_subcommand(*named), "glgemm " + *named);
+  });
+}
+
 int run(int argc, char** argv) {
   int status = 0;
   CLI::App app("Multiplies matrices with OpenGL compute shaders.", "glgemm");
@@ -41,9 +64,10 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   for (const auto add : {add_multiply, add_verify, add_transpose, add_bench, add_inspect, add_tune, add_devices, add_report})
     add(app, status);
+  add_help(app);
   // After the verbs, which would take it over.
   app.footer(
-      "'glgemm VERB --help' explains a verb.\n"
+      "'glgemm help VERB', or 'glgemm VERB --help', explains a verb.\n"
       "\n"
       "Environment:\n"
       "  GLGEMM_DEVICE         the device where --device names none: its index or a\n"
@@ -53,8 +77,6 @@ int run(int argc, char** argv) {
       "  GLGEMM_PROGRAM_CACHE  the folder for compiled programs; empty: none is kept\n"
       "\n"
       "Exit status: 0; 1 if a check failed; 2 for input, a device or a file that cannot be used.");
-  if (argc > 1 && std::string_view(argv[1]) == "complete") return print_completion(app, {argv + 2, argv + argc});
-
   // "glgemm VERB", once the verb is known: while it is read, and while it runs.
   const auto fail = [&app](const std::string& message) {
     const auto verbs = app.get_subcommands();
@@ -63,13 +85,20 @@ int run(int argc, char** argv) {
               << std::endl;
     return bad_input;
   };
+  const auto printed = [&fail](int status_of_verb) {
+    std::cout.flush();
+    return std::cout ? status_of_verb : fail("cannot write to the standard output");
+  };
+  if (argc > 1 && std::string_view(argv[1]) == "complete") return printed(print_completion(app, {argv + 2, argv + argc}));
+  if (argc == 1) std::cerr << help_text(app, "glgemm") << '\n';
+  std::optional<LastWords> last_words;
+  const std::vector<std::string> verbs = verb_names(app);
+  if (argc > 1 && std::find(verbs.begin(), verbs.end(), argv[1]) != verbs.end()) last_words.emplace(argv[1]);
   try {
     app.parse(argc, argv);
-    std::cout.flush();
-    if (!std::cout) return fail("cannot write to the standard output");
-    return status;
+    return printed(status);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);  // --help, --version
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return printed(app.exit(error));  // --help, --version
     return fail(explain(app, error));
   } catch (const std::bad_alloc&) {
     return fail("not enough memory");
@@ -84,6 +113,7 @@ int main(int argc, char** argv) {
   set_variable("ZINK_INLINE_UNIFORMS", "0", false);  // zink on a CPU gives wrong products otherwise
   try {
     begin_program(argc, argv);
+    keep_command(argc, argv);
     return run(argc, argv);
   } catch (...) {
     return bad_input;

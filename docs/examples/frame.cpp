@@ -9,13 +9,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// An application has these from its own loader.
-constexpr unsigned GL_VERTEX_ATTRIB_ARRAY_BARRIER_BIT = 0x1;
-void glMemoryBarrier(unsigned barriers) {
-  static const auto function = reinterpret_cast<void (*)(unsigned)>(glgemm::HeadlessContext::get_proc_address("glMemoryBarrier"));
-  function(barriers);
-}
-
 void own_buffers(glgemm::Engine& engine, unsigned weights, unsigned inputs, unsigned biases, unsigned outputs) {
   engine.gemm({.op_b = glgemm::Op::transpose,
                .alpha = 2,
@@ -23,7 +16,7 @@ void own_buffers(glgemm::Engine& engine, unsigned weights, unsigned inputs, unsi
                .b = {.buffer = inputs, .rows = 512, .columns = 64, .offset_bytes = 4096, .type = glgemm::Type::f16},
                .c = {.buffer = outputs, .rows = 256, .columns = 512},
                .epilogue = {.bias = glgemm::BiasView::for_each_row(biases), .activation = glgemm::Activation::relu()}});
-  glMemoryBarrier(GL_VERTEX_ATTRIB_ARRAY_BARRIER_BIT);  // C is read as vertices next
+  engine.barrier(glgemm::Use::vertices);  // C is read as vertices next
 }
 
 void many_products(glgemm::Engine& engine, const std::vector<glgemm::Gemm>& products) {

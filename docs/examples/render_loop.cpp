@@ -5,13 +5,7 @@
 
 namespace {
 
-// An application has these from its own loader, and its window from GLFW, SDL or Qt.
-constexpr unsigned GL_VERTEX_ATTRIB_ARRAY_BARRIER_BIT = 0x1;
-void glMemoryBarrier(unsigned barriers) {
-  static const auto function = reinterpret_cast<void (*)(unsigned)>(glgemm::HeadlessContext::get_proc_address("glMemoryBarrier"));
-  function(barriers);
-}
-
+// An application has its window from GLFW, SDL or Qt.
 struct Window {
   glgemm::HeadlessContext context;
   int frames_left = 3;
@@ -26,8 +20,8 @@ void render(Window& window, glgemm::Engine& engine, unsigned weights, unsigned i
                            .epilogue = {.activation = glgemm::Activation::relu()}};
   engine.prepare(std::span(&layer, 1));  // compiles now, so that no frame waits for it
   while (window.is_open()) {
-    engine.gemm(layer);                                   // enqueues, returns, and leaves OpenGL's state as it was
-    glMemoryBarrier(GL_VERTEX_ATTRIB_ARRAY_BARRIER_BIT);  // outputs are read as vertices next
+    engine.gemm(layer);                     // enqueues, returns, and leaves OpenGL's state as it was
+    engine.barrier(glgemm::Use::vertices);  // outputs are read as vertices next
     window.draw();
   }
 }

@@ -22,7 +22,8 @@ namespace glgemm {
 /// that computes on the CPU a matrix is never larger than the main memory.
 ///
 /// Made, used and destroyed on a thread on which the engine's context is current (an abandoned engine's matrices may be
-/// destroyed anywhere). It may outlive the Engine object, not its context.
+/// destroyed anywhere). It may outlive the Engine object, not its context. While another context is current, its end leaves its
+/// buffers where they are and tells the log.
 class GLGEMM_EXPORT DeviceMatrix {
  public:
   /// Uninitialised elements.

@@ -64,7 +64,7 @@ GLGEMM_EXPORT std::int64_t local_size(std::int64_t size, std::int64_t tile, int 
 /// rows and columns of the matrices that the descriptors say, from their first element on.
 ///
 /// Types go together as in a Gemm. With beta = 0 C is not read. Tiles have equal sizes: op(A)'s and C's along m, op(B)'s and C's
-/// along n, op(A)'s and op(B)'s along k. The arrays hold this rank's tiles; no two of them overlap.
+/// along n, op(A)'s and op(B)'s along k. The arrays hold this rank's tiles; C shares no element with A or B.
 ///
 /// One of A and B may be quantised. Its descriptor counts codes. Its columns lie along k, so that A has an op and B has none; MB
 /// is a multiple of section_codes(), and LLD of block_codes(). Each rank's codes, scales and zeros form a QuantizedMatrix: its
@@ -160,8 +160,9 @@ class GLGEMM_EXPORT Cluster {
 
   /// Computes the product and waits for it. Results have the same bits on any number of ranks whose devices are alike, for equal
   /// tiles, options and k.
-  /// @throws std::invalid_argument  a descriptor is not usable; tiles or types do not go together; ranks disagree; or the tiles
-  ///                                of a run do not fit the memory. The message has the numbers, and C is as it was
+  /// @throws std::invalid_argument  a descriptor is not usable; tiles or types do not go together; C overlaps A or B; ranks
+  ///                                disagree; or the tiles of a run do not fit the memory. The message has the numbers, and C is
+  ///                                as it was
   /// @throws GlError                a device failed; C may have been written in part
   void multiply(const TiledGemm& product, const TiledOptions& options = {}, TiledReport* report = nullptr);
 

@@ -20,6 +20,7 @@
 #include <glgemm/plan_options.hpp>
 #include <glgemm/problem.hpp>
 #include <glgemm/types.hpp>
+#include <glgemm/use_table.h>
 
 namespace glgemm {
 
@@ -79,8 +80,9 @@ struct EngineOptions {
   /// Engine::compile), objects left behind. To hear of spills, the engine runs each new program once on nothing and waits for it;
   /// with `use_ready_programs` it does not, and hears of none. Must not throw or call the engine.
   std::function<void(std::string_view message)> log;
-  /// Each call asks whether the engine's context is current, and throws std::invalid_argument if it is not. By default only debug
-  /// builds of glgemm ask.
+  /// Each call asks whether the engine's context is current, and throws std::invalid_argument if it is not. By default calls in a
+  /// Scope do not ask: Engine::scope() has. What it costs is in docs/opengl-calls.md. Where a call does not ask, a buffer that is
+  /// not there and a program that is to be compiled still make it look.
   std::optional<bool> check_context{};
   /// The folder that keeps compiled programs for later processes, if the driver gives their binaries. It is made when a
   /// program is first needed. Empty: no program is kept. By default the variable GLGEMM_PROGRAM_CACHE (empty: none), else
@@ -107,19 +109,37 @@ struct EngineOptions {
   /// The path of that library, or of its folder. By default the variable GLGEMM_CUBLAS, else where the system looks for
   /// libraries.
   std::optional<std::string> vendor_library{};
+  /// Each product outside of a scope is a debug group "glgemm", by which RenderDoc, apitrace and the like show it. Where the
+  /// application listens to debug output, it hears the group's beginning and end. false: no groups.
+  bool debug_groups = true;
   /// For tests, see experimental.hpp.
   Opaque<ExperimentalEngineOptions> experimental{};
 };
 
+/// What comes next to what products have written, see Engine::barrier; use_table.h describes each.
+enum class Use : std::uint32_t {
+#define GLGEMM_ROW(name, NAME, bits) name = bits,
+  GLGEMM_USES(GLGEMM_ROW)
+#undef GLGEMM_ROW
+};
+/// Both uses.
+constexpr Use operator|(Use a, Use b) noexcept {
+  return static_cast<Use>(static_cast<std::uint32_t>(a) | static_cast<std::uint32_t>(b));
+}
+
 /// Multiplies matrices in one context of OpenGL 4.3 or OpenGL ES 3.1, or newer.
 ///
 /// An engine belongs to the context that was current when it was made. Call its functions on a thread on which that context (and
-/// no other) is current, unless a function says otherwise. Do not call them while transform feedback is active (refused) or under
-/// conditional rendering (OpenGL would drop the dispatches and cannot be asked). OpenGL state that a call changes is restored
-/// when it returns: the current program, the storage-buffer bindings (indexed, with their ranges, and generic), image units 0 and
-/// 1, the active texture unit's buffer texture, and the copy-read and copy-write bindings. An object that was deleted while it
-/// was bound cannot be bound again; its binding is then empty. An OpenGL error that was pending stays pending; a GL_OUT_OF_MEMORY
-/// that glgemm caused is cleared. Programs are compiled when first needed and kept.
+/// no other) is current, unless a function says otherwise. OpenGL state that a call changes is restored when it returns: the
+/// current program with its subroutine uniforms, the storage-buffer bindings (indexed, with their ranges, and generic), image
+/// units 0 and 1, the active texture unit's buffer texture, and the copy-read and copy-write bindings. An object that was deleted
+/// while it was bound cannot be bound again; its binding is then empty. An OpenGL error that was pending stays pending; a
+/// GL_OUT_OF_MEMORY that glgemm caused is cleared. Programs are compiled when first needed and kept.
+///
+/// Where OpenGL would not execute a call it is refused, and nothing is recorded or remembered: every call while a display list is
+/// being compiled or between glBegin and glEnd, and products, not transfers, while transform feedback is active. Do not call an
+/// engine under conditional rendering: OpenGL would drop the dispatches and cannot be asked. What is to be checked there for the
+/// first time throws GlError; what was checked before is dropped without a word.
 ///
 /// Forks: OpenGL drivers do not live through one. In a child that was forked after the first engine was made, each call that
 /// needs OpenGL throws GlError, a new engine too, and objects of the parent's are destroyed without OpenGL. With the GNU C
@@ -127,15 +147,14 @@ struct EngineOptions {
 /// wait for threads that the child does not have.
 ///
 /// Barriers: a product sees what shaders wrote to A, B, C, D or a bias as storage buffers before. After writes by other means,
-/// issue what OpenGL asks for: glMemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT) after image stores; nothing after transform
-/// feedback, glBufferSubData or a copy. After a product, name the use to come: GL_VERTEX_ATTRIB_ARRAY_BARRIER_BIT,
-/// GL_UNIFORM_BARRIER_BIT, GL_TEXTURE_FETCH_BARRIER_BIT (a buffer texture), GL_SHADER_STORAGE_BARRIER_BIT,
-/// GL_BUFFER_UPDATE_BARRIER_BIT (reading back, copying), GL_PIXEL_BUFFER_BARRIER_BIT, GL_CLIENT_MAPPED_BUFFER_BARRIER_BIT.
+/// issue what OpenGL asks for: barrier(Use::storage) after image stores; nothing after transform feedback, glBufferSubData or a
+/// copy. After a product, name the use to come by barrier().
 class GLGEMM_EXPORT Engine {
  public:
-  /// @throws Unsupported            no context is current, or one older than OpenGL 4.3 and OpenGL ES 3.1; the message has
-  ///                                its version
-  /// @throws GlError                this process is a fork of one that has used glgemm
+  /// @throws Unsupported            no context is current, or one older than OpenGL 4.3 and OpenGL ES 3.1, or get_proc_address
+  ///                                does not find all functions; the message has the version, or names a function; or a display
+  ///                                list is being compiled
+  /// @throws GlError                this process is a fork of one that has used glgemm; or OpenGL drops dispatches
   /// @throws std::invalid_argument  get_proc_address is null, or options.max_dispatch is not positive
   explicit Engine(GetProcAddress get_proc_address, EngineOptions options = {});
   /// Does what release() does if the engine's context is current. Else it abandons the OpenGL objects, and tells the log: another
@@ -188,7 +207,7 @@ class GLGEMM_EXPORT Engine {
   ///                                without GL_MAP_PERSISTENT_BIT, C overlaps an input or another item's C; the message has the
   ///                                numbers
   /// @throws Unsupported            options.kernel cannot run this, no kernel passes its check on this driver, the driver lacks
-  ///                                the type, or transform feedback is active
+  ///                                the type, transform feedback is active, or a display list is being compiled
   /// @throws OutOfMemory            the workspace, or the buffer for the items, could not be had; the message has the bytes
   /// @throws GlError                the driver refused to compile the kernel that options.kernel names; the message has its log
   /// @throws DeviceLost             it waited, and the context was reset
@@ -230,16 +249,20 @@ class GLGEMM_EXPORT Engine {
 
   /// Copies texels to images in a buffer, or back: image i of the tensor is the view's layer i, and row 0 is the row of texels at
   /// y = 0. The tensor has the size of the texture's level, and as many channels of a texel as it has channels, the first ones;
-  /// write_texture() writes the others as 0, alpha as 1. Its layout is nhwc and its type f32 or f16. GL_RGBA8 and GL_R8 are
-  /// numbers from 0 to 1. Enqueues; does not wait. It sees what was drawn or stored to the texture before. What comes after
+  /// write_texture() writes the others as 0, alpha as 1. Its layout is nhwc and its type f32 or f16. TextureView has the formats.
+  /// The first copy of its kind compiles and checks; see prepare_read_texture(). Enqueues; does not wait. It sees what was drawn or stored to the texture before. What comes after
   /// write_texture() sees the texture without a barrier of the caller's, and products see the tensor.
-  /// @throws std::invalid_argument  no such texture or level, a format that is not TextureView's, sizes or channels differ, or
+  /// @throws std::invalid_argument  no such texture or level, texels that are no floats for shaders, sizes or channels differ, or
   ///                                the tensor leaves its buffer or is misaligned; the message has the numbers
   /// @throws GlError                the first copy of a format checks that what is written comes back, and it does not
-  /// @throws Unsupported            OpenGL ES has no images of the texture's format, or of storage that is not immutable; or a
-  ///                                bindless handle fixes a range of levels without this one
+  /// @throws Unsupported            to write: OpenGL has no images of the texture's format, or OpenGL ES none of storage that is
+  ///                                not immutable; or a bindless handle fixes a range of levels without this one, or a swizzle
   void read_texture(const TextureView& from, const TensorView& to);
   void write_texture(const TensorView& from, const TextureView& to);
+  /// Compiles and checks what such a copy needs, and runs it once on nothing, so that no frame waits for it. The texture exists
+  /// and stays as it is; the tensor's buffer need not exist. Blocks. Throws as the copy.
+  void prepare_read_texture(const TextureView& from, const TensorView& to);
+  void prepare_write_texture(const TensorView& from, const TextureView& to);
 
   /// The problem that gemm() plans for a product: it runs make_plan(problem(product), limits(), options). (If every alpha is 0,
   /// it plans with k = 0, since it reads neither A nor B.) Any thread.
@@ -300,6 +323,12 @@ class GLGEMM_EXPORT Engine {
   /// Copies the elements of a matrix from a buffer to host memory. Waits for all commands that were enqueued before.
   /// @throws std::invalid_argument  as upload
   void download(const BufferView& from, void* to, std::int64_t ld = 0);
+
+  /// Has the uses to come of what products, convolutions and the application's own shaders have written see it:
+  /// barrier(Use::vertices | Use::indices). It is glMemoryBarrier, which not every toolkit gives, and waits for nothing. What
+  /// glgemm does itself needs none: products, download(), read_texture() and write_texture().
+  /// @throws std::invalid_argument  the number is not made of uses
+  void barrier(Use next);
 
   /// A fence behind all commands that anybody has enqueued in this context so far.
   Fence fence();

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <glgemm/export.hpp>
+#include <glgemm/language.hpp>
 
 namespace glgemm {
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include <glgemm/export.hpp>
+#include <glgemm/language.hpp>
 
 namespace glgemm {
 

@@ -21,6 +21,7 @@
 #include <glgemm/activation_table.h>
 #include <glgemm/quantization_table.h>
 #include <glgemm/type_table.h>
+#include <glgemm/use_table.h>
 #include <glgemm/export.hpp>
 
 #ifdef __cplusplus
@@ -87,6 +88,14 @@ GLGEMM_EXPORT glgemm_status glgemm_to_floats(int32_t type, int64_t count, const 
 enum {
 #define GLGEMM_ROW(name, NAME, number, ...) GLGEMM_##NAME = number,
   GLGEMM_QUANTIZED_FORMATS(GLGEMM_ROW)
+#undef GLGEMM_ROW
+};
+
+/// What comes next to what products have written, see glgemm_barrier(): GLGEMM_USE_VERTICES and so on, one for each row of
+/// use_table.h, which describes them.
+enum {
+#define GLGEMM_ROW(name, NAME, bits) GLGEMM_USE_##NAME = bits,
+  GLGEMM_USES(GLGEMM_ROW)
 #undef GLGEMM_ROW
 };
 
@@ -298,8 +307,8 @@ typedef struct glgemm_tensor {
   int32_t type;    ///< GLGEMM_F32, ...
 } glgemm_tensor;
 
-/// Layers of a 2D texture or of a 2D array texture of the engine's context. TextureView in texture.hpp has the formats that it may
-/// have. This struct does not grow.
+/// Layers of a 2D texture or of a 2D array texture of the engine's context. TextureView in texture.hpp has the formats that it
+/// may have. This struct does not grow.
 typedef struct glgemm_texture {
   uint32_t texture;     ///< the name of a texture object
   int32_t is_array;     ///< 1: GL_TEXTURE_2D_ARRAY; 0: GL_TEXTURE_2D
@@ -363,8 +372,8 @@ typedef struct glgemm_limits {
   const char* device_class;          ///< maker and generation: "nvidia-ampere", ..., or "unknown"
   int32_t language;                  ///< of programs: 0 of OpenGL 4.3, 1 of OpenGL ES 3.1, 2 of OpenGL ES 3.2
   int32_t fuses_multiply_adds;       ///< whether fma() rounds once, 1 or 0; known of a CPU alone
-  int64_t subgroup_size;             ///< the invocations of a subgroup, if they share numbers fast; 0: they do not, or not known; CPUs alone
-  int32_t vendor;                    ///< glgemm_engine_options.vendor: 0 was not asked, 7 the library is ready, else why not
+  int64_t subgroup_size;  ///< the invocations of a subgroup, if they share numbers fast; 0: they do not, or not known; CPUs alone
+  int32_t vendor;         ///< glgemm_engine_options.vendor: 0 was not asked, 7 the library is ready, else why not
 } glgemm_limits;
 
 /// What the caller decides about a product's plan. The planner decides the rest.
@@ -405,8 +414,8 @@ typedef struct glgemm_engine_options {
   void (*log)(const char* message, void* user);
   /// 1: use a compiled kernel while the planned one compiles. 0 by default.
   int32_t use_ready_programs;
-  /// 1: find out at each call whether the engine's context is current, and fail if not. 0: do not. -1, the default: in debug
-  /// builds of glgemm do.
+  /// 1: find out at each call whether the engine's context is current, and fail if not. 0: do not. -1, the default: at each call
+  /// that is not in a scope.
   int32_t check_context;
   /// The folder in which compiled programs are kept for later processes. "": none. NULL, the default: the variable
   /// GLGEMM_PROGRAM_CACHE, else glgemm/programs in the user's cache folder.
@@ -422,6 +431,9 @@ typedef struct glgemm_engine_options {
   int32_t vendor;
   /// The path of that library, or of its folder. NULL, the default: the variable GLGEMM_CUBLAS, else where the system looks.
   const char* vendor_library;
+  /// 1: products are no debug groups. 0, the default: each product outside of a scope is one, by which RenderDoc, apitrace and
+  /// the like show it; the application's debug output tells of its beginning and end.
+  int32_t no_debug_groups;
 } glgemm_engine_options;
 
 /// What a job has done so far.
@@ -488,8 +500,8 @@ typedef struct glgemm_host_quantization {
   const void* scales;                 ///< NULL: the format has none that lie apart, or there are functions
   const void* zeros;
   /// Reads a section as a quantised matrix of its own, whose rows are the section's lines, in whole blocks; `scales` and `zeros`
-  /// are NULL where the format has none. Sections begin at a multiple of a block's codes; with GLGEMM_NBITS of 4 bits with zeros, of
-  /// two groups' codes. Returns 0, or another number, which ends the product.
+  /// are NULL where the format has none. Sections begin at a multiple of a block's codes; with GLGEMM_NBITS of 4 bits with zeros,
+  /// of two groups' codes. Returns 0, or another number, which ends the product.
   int32_t (*read_codes)(const glgemm_section* section, void* codes, void* scales, void* zeros, void* user);
 } glgemm_host_quantization;
 
@@ -587,16 +599,18 @@ GLGEMM_EXPORT glgemm_status glgemm_stream_report_init(glgemm_stream_report* repo
 // ---- The engine
 
 /// Multiplies matrices in one context of OpenGL 4.3 or OpenGL ES 3.1, or newer, the one that is current when it is made. OpenGL
-/// state that a call changes is restored when it returns: the current program, the storage-buffer bindings (indexed, with their
-/// ranges, and generic), image units 0 and 1, the active texture unit's buffer texture, and the copy-read and copy-write
-/// bindings. An object that was deleted while it was bound cannot be bound again. Not while transform feedback is active
-/// (refused) and not under conditional rendering (OpenGL would drop the dispatches and cannot be asked).
+/// state that a call changes is restored when it returns: the current program with its subroutine uniforms, the storage-buffer
+/// bindings (indexed, with their ranges, and generic), image units 0 and 1, the active texture unit's buffer texture, and the
+/// copy-read and copy-write bindings. An object that was deleted while it was bound cannot be bound again.
+///
+/// Where OpenGL would not execute a call it is refused, and nothing is recorded or remembered: every call while a display list is
+/// being compiled or between glBegin and glEnd, and products, not transfers, while transform feedback is active. Not under
+/// conditional rendering: OpenGL would drop the dispatches and cannot be asked. What is to be checked there for the first time gets
+/// GLGEMM_GL_ERROR; what was checked before is dropped without a word.
 ///
 /// Barriers: what shaders wrote to storage buffers before is seen. After image stores, issue
-/// glMemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT) first; after transform feedback, glBufferSubData or a copy, nothing. After a
-/// product, name the use of C to come: GL_VERTEX_ATTRIB_ARRAY_BARRIER_BIT, GL_UNIFORM_BARRIER_BIT, GL_TEXTURE_FETCH_BARRIER_BIT
-/// (a buffer texture), GL_SHADER_STORAGE_BARRIER_BIT, GL_BUFFER_UPDATE_BARRIER_BIT (reading back, copying),
-/// GL_PIXEL_BUFFER_BARRIER_BIT, GL_CLIENT_MAPPED_BUFFER_BARRIER_BIT.
+/// glgemm_barrier(engine, GLGEMM_USE_STORAGE) first; after transform feedback, glBufferSubData or a copy, nothing. After a
+/// product, name the use of C to come by glgemm_barrier().
 typedef struct glgemm_engine glgemm_engine;
 /// A rows x columns matrix in a storage buffer of its own, row-major without gaps; where the driver gives no buffer of that size,
 /// in bands of rows in several. It may outlive the engine, not its context.
@@ -619,8 +633,8 @@ typedef glgemm_proc (*glgemm_get_proc_address)(const char* name);
 /// Makes an engine in the current context. A child process that fork() makes later has no engine: each of its calls that
 /// need OpenGL gives GLGEMM_GL_ERROR.
 /// @param options  NULL: the defaults
-/// @return GLGEMM_UNSUPPORTED       no context is current, or one older than OpenGL 4.3 and OpenGL ES 3.1; the message has its
-/// version
+/// @return GLGEMM_UNSUPPORTED       no context is current, or one older than OpenGL 4.3 and OpenGL ES 3.1, or get_proc_address does not
+/// find all functions; the message has the version, or names a function
 /// @return GLGEMM_INVALID_ARGUMENT  options->max_dispatch_ns is not positive
 GLGEMM_EXPORT glgemm_status glgemm_engine_create(glgemm_get_proc_address get_proc_address, const glgemm_engine_options* options,
                                                  glgemm_engine** engine);
@@ -664,9 +678,11 @@ GLGEMM_EXPORT glgemm_status glgemm_multiply_two_types(glgemm_engine* engine, int
 /// max_dispatch_ns is enqueued in slices of about that; the first long one of a program waits until their size is known.
 /// @param options  NULL: the defaults
 /// @param report   NULL: none, and the call does not wait
-/// @return GLGEMM_INVALID_ARGUMENT  shapes or types disagree, a view leaves its buffer or is misaligned, a buffer is mapped and not
+/// @return GLGEMM_INVALID_ARGUMENT  shapes or types disagree, a view leaves its buffer or is misaligned, a buffer is mapped and
+/// not
 ///                                  persistently, C overlaps an input or another item's C; the message has the numbers
-/// @return GLGEMM_UNSUPPORTED       options->kernel cannot run this, the driver lacks the type, or transform feedback is active
+/// @return GLGEMM_UNSUPPORTED       options->kernel cannot run this, the driver lacks the type, transform feedback is active, or a
+///                                  display list is being compiled
 /// @return GLGEMM_OUT_OF_MEMORY     the workspace could not be had; the message has the bytes
 /// @return GLGEMM_GL_ERROR          the driver refused to compile the named kernel; the message has its log
 /// In each case nothing has been enqueued.
@@ -674,8 +690,8 @@ GLGEMM_EXPORT glgemm_status glgemm_multiply_two_types(glgemm_engine* engine, int
 GLGEMM_EXPORT glgemm_status glgemm_gemm(glgemm_engine* engine, const glgemm_product* product, const glgemm_options* options,
                                         glgemm_report* report);
 /// Enqueues `count` products of different shapes, in their order. All are checked before the first is enqueued: if one is
-/// refused, none is enqueued. Structs may be smaller than this library's: struct_size of the first one is the distance from each to
-/// the next.
+/// refused, none is enqueued. Structs may be smaller than this library's: struct_size of the first one is the distance from each
+/// to the next.
 /// @param products  an array; may be NULL if count is 0
 GLGEMM_EXPORT glgemm_status glgemm_gemm_grouped(glgemm_engine* engine, const glgemm_product* products, size_t count,
                                                 const glgemm_options* options);
@@ -721,17 +737,30 @@ GLGEMM_EXPORT glgemm_status glgemm_prepare_convolutions(glgemm_engine* engine, c
                                                         size_t count, const glgemm_options* options);
 
 /// Copies texels to images in a buffer, or back. The tensor has two dimensions, the size of the texture's level, and the first
-/// channels of a texel; what it lacks is written as 0, or as 1 where it is alpha. Its layout is GLGEMM_NHWC and its type GLGEMM_F32
-/// or GLGEMM_F16. Row 0 is the row of texels at y = 0. Numbers of 8 bits go from 0 to 1. Enqueues; does not wait. It sees what was
-/// drawn or stored to the texture before, and what comes after sees the texture or the tensor, without a barrier of the caller's.
-/// @return GLGEMM_INVALID_ARGUMENT  no such texture or level, a format that TextureView does not name, sizes or channels differ, or
+/// channels of a texel; what it lacks is written as 0, or as 1 where it is alpha. Its layout is GLGEMM_NHWC and its type
+/// GLGEMM_F32 or GLGEMM_F16. Row 0 is the row of texels at y = 0. Numbers of 8 bits go from 0 to 1. Enqueues; does not wait. It
+/// sees what was drawn or stored to the texture before, and what comes after sees the texture or the tensor, without a barrier of
+/// the caller's.
+/// @return GLGEMM_INVALID_ARGUMENT  no such texture or level, texels that are no floats for shaders, sizes or channels differ, or
 ///                                  the tensor leaves its buffer or is misaligned; the message has the numbers
-/// @return GLGEMM_UNSUPPORTED       OpenGL ES has no images of the texture's format, or of storage that is not immutable; or a
-///                                  bindless handle fixes a range of levels without this one
+/// @return GLGEMM_UNSUPPORTED       to write: OpenGL has no images of the texture's format, or OpenGL ES none of storage that is not
+///                                  immutable; or a bindless handle fixes a range of levels without this one, or a swizzle
 GLGEMM_EXPORT glgemm_status glgemm_read_texture(glgemm_engine* engine, const glgemm_texture* from, const glgemm_tensor* to);
 GLGEMM_EXPORT glgemm_status glgemm_write_texture(glgemm_engine* engine, const glgemm_tensor* from, const glgemm_texture* to);
+/// Compiles and checks what such a copy needs, and runs it once on nothing, so that no frame waits for it. The texture exists and
+/// stays as it is; the tensor's buffer need not exist.
+/// @return as the copy
+GLGEMM_EXPORT glgemm_status glgemm_prepare_read_texture(glgemm_engine* engine, const glgemm_texture* from,
+                                                        const glgemm_tensor* to);
+GLGEMM_EXPORT glgemm_status glgemm_prepare_write_texture(glgemm_engine* engine, const glgemm_tensor* from,
+                                                         const glgemm_texture* to);
 
-// ---- Packed operands, fences and scopes
+// ---- Barriers, packed operands, fences and scopes
+
+/// Has the uses to come of what products and the application's own shaders have written see it: `uses` is one of
+/// GLGEMM_USE_VERTICES, ... or several, by |. It is glMemoryBarrier, which not every toolkit gives, and waits for nothing.
+/// @return GLGEMM_INVALID_ARGUMENT  the number is not made of uses
+GLGEMM_EXPORT glgemm_status glgemm_barrier(glgemm_engine* engine, uint32_t uses);
 
 /// Copies an operand B of products to come, with its op, into a matrix of its own. Worth it for one that is used again and again;
 /// what was written to the original since then is not seen. Enqueues; does not wait.
@@ -782,7 +811,7 @@ GLGEMM_EXPORT glgemm_status glgemm_job_start_convolution(glgemm_engine* engine, 
 /// wait for the device, but where the driver itself computes in the call. Enqueues nothing as long as the device has not done
 /// what the last advance but one enqueued, after glgemm_job_cancel(), or when all is enqueued.
 /// @return GLGEMM_INVALID_ARGUMENT  a budget of 0 or less; the engine was released or abandoned
-/// @return GLGEMM_UNSUPPORTED       transform feedback is active
+/// @return GLGEMM_UNSUPPORTED       transform feedback is active, or a display list is being compiled
 /// @return GLGEMM_DEVICE_LOST       the context was reset
 GLGEMM_EXPORT glgemm_status glgemm_job_advance(glgemm_job* job, int64_t budget_ns, int32_t* done);
 /// How far the job is. Needs no context.

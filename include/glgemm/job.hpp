@@ -49,7 +49,7 @@ class GLGEMM_EXPORT Job {
   ///
   /// Saves and restores OpenGL state as Engine::gemm does. After cancel(), or when all is enqueued, it does nothing.
   /// @throws std::invalid_argument  a budget of 0 or less; the engine was released or abandoned
-  /// @throws Unsupported            transform feedback is active
+  /// @throws Unsupported            transform feedback is active, or a display list is being compiled
   /// @throws DeviceLost             the context was reset
   bool advance(std::chrono::nanoseconds budget);
 

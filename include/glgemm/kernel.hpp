@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <glgemm/export.hpp>
+#include <glgemm/language.hpp>
 
 namespace glgemm {
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include <glgemm/export.hpp>
+#include <glgemm/language.hpp>
 
 namespace glgemm {
 

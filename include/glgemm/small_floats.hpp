@@ -1,9 +1,11 @@
-// Floating-point numbers of 16 and 8 bits, which C++20 does not have. Needs the standard library only.
+// Floating-point numbers of 16 and 8 bits, which C++20 does not have.
 #pragma once
 
 #include <bit>
 #include <cstdint>
 #include <type_traits>
+
+#include <glgemm/language.hpp>
 
 namespace glgemm {
 

@@ -36,6 +36,15 @@ struct QuantizedTarget {
   std::byte* zeros = nullptr;
 };
 
+/// Lines of bytes in main memory: `step_bytes` lie between the first bytes of two lines.
+struct MemoryLines {
+  const void* data = nullptr;
+  std::int64_t lines = 0;
+  std::int64_t width_bytes = 0;
+  std::int64_t step_bytes = 0;
+  friend bool operator==(const MemoryLines&, const MemoryLines&) = default;
+};
+
 /// A matrix on the host's side: in memory, or where its functions read and write it.
 ///
 /// The functions move sections that are dense in `layout`: with Layout::row_major, element (i, j) of a section of c columns is
@@ -55,6 +64,8 @@ struct HostMatrix {
   /// Reads a section of a quantised matrix as a QuantizedMatrix of its own: each line of the section is a row, in whole blocks.
   /// Sections begin at a multiple of section_codes() along a line.
   std::function<void(const Section& section, const QuantizedTarget& to)> read_codes{};
+  /// Where its arrays lie in memory, as far as known: a C that overlaps what is read is refused by it. host_matrix() says it.
+  std::vector<MemoryLines> memory{};
 };
 
 /// Along k, sections of a quantised matrix begin at a multiple of so many codes: a block's; or, if zeros have 4 bits, two
@@ -115,6 +126,7 @@ struct HostEpilogue {
 
 /// C = act(alpha op(A) op(B) + beta C + D + bias) on matrices of the host's side. Types as for Gemm: one of A and B may be
 /// quantised. With beta = 0 C is not read, with alpha = 0 A and B are not. C must not overlap A, B or the bias; D may be C.
+/// Overlap is judged by elements: C and A may be interleaved blocks of one array.
 struct HostGemm {
   Op op_a = Op::none;
   Op op_b = Op::none;
@@ -232,7 +244,7 @@ GLGEMM_EXPORT StreamPlan stream_plan(Engine& engine, const HostGemm& product, co
 /// Computes the product and waits for it. The buffers that it makes for itself have at no time more bytes than the options say.
 ///
 /// Elements of f16 and bf16 C's are summed in f32 and rounded when they are written.
-/// @throws std::invalid_argument  the shapes or types disagree, or as make_stream_plan
+/// @throws std::invalid_argument  the shapes or types disagree; C overlaps what is read; or as make_stream_plan
 /// @throws Unsupported            as make_plan, or the plan's precision is not the standard one and there are beta and a
 ///                                residual; nothing has been written
 /// @throws GlError                a piece failed its checksums three times; nothing of it has been written

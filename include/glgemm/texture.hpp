@@ -7,12 +7,16 @@ namespace glgemm {
 
 /// Layers of a 2D texture or of a 2D array texture of the engine's context. It owns nothing.
 ///
-/// Its format is GL_RGBA8, GL_RGBA16F, GL_RGBA32F, GL_R8, GL_R16F or GL_R32F. OpenGL ES stores no images of GL_R8 and GL_R16F,
-/// and takes textures alone whose storage is immutable (glTexStorage2D, glTexStorage3D).
+/// All formats are read whose texels shaders see as floats, from red on: unsized, normalised, packed, compressed and sRGB ones, too.
+/// sRGB is read as shaders see it, linear. Channels are read as they are stored, whatever the texture's swizzle. Those formats are
+/// written of which OpenGL has images: R, RG and RGBA of 8 or 16 bits, normalised, and of 16 or 32 bits in floats; GL_RGB10_A2 and
+/// GL_R11F_G11F_B10F. OpenGL ES writes GL_RGBA8, GL_RGBA8_SNORM, GL_RGBA16F, GL_RGBA32F and GL_R32F, and only where the storage is
+/// immutable (glTexStorage2D, glTexStorage3D).
 ///
 /// Any level that exists is copied, also one outside the texture's range of levels or of a texture whose other levels are
 /// missing. OpenGL would give such a level to no shader: while it is copied, the texture's GL_TEXTURE_BASE_LEVEL and
-/// GL_TEXTURE_MAX_LEVEL are others where they must be, in OpenGL ES the filters of 32-bit texels, too; they are then put back.
+/// GL_TEXTURE_MAX_LEVEL are others where they must be, so is a swizzle while it is read, and in OpenGL ES the filters of 32-bit texels
+/// while they are written; they are then put back.
 struct TextureView {
   unsigned texture = 0;   ///< the name of a texture object
   bool is_array = false;  ///< GL_TEXTURE_2D_ARRAY, else GL_TEXTURE_2D

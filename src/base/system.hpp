@@ -14,6 +14,10 @@ namespace glgemm {
 /// load what the user chooses.
 std::optional<std::string> variable(const char* name);
 
+/// The path from the file system's root on. The C++ library's own function takes \\server\share for a folder of the current
+/// drive, where that library is mingw-w64's.
+std::filesystem::path whole_path(const std::filesystem::path& path);
+
 /// A place in the user's folder for what can be made again, `rest` being its end; empty if there is no such folder.
 std::filesystem::path user_cache(std::string_view rest);
 /// Why there is none, for messages.
@@ -54,6 +58,11 @@ std::string& last_error_text();
 
 /// Texts are UTF-8, paths too, whatever the system's own are.
 inline std::filesystem::path to_path(std::string_view text) {
+#ifdef _WIN32  // the C runtime, which is below mingw-w64's C++ library, takes no \\?\ before a path
+  constexpr std::string_view plain = R"(\\?\)", share = R"(\\?\UNC\)";
+  if (text.starts_with(share)) return to_path(R"(\\)" + std::string(text.substr(share.size())));
+  if (text.starts_with(plain) && text.substr(plain.size() + 1).starts_with(':')) text.remove_prefix(plain.size());
+#endif
   return std::u8string(text.begin(), text.end());
 }
 inline std::string to_text(const std::filesystem::path& path) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/system.hpp"
+#include "base/thread.hpp"
 
 namespace glgemm {
 
@@ -23,6 +24,10 @@ std::optional<std::string> variable(const char* name) {
 }
 
 const std::string_view no_user_cache = "neither XDG_CACHE_HOME nor HOME names a folder";
+
+std::filesystem::path whole_path(const std::filesystem::path& path) {
+  return std::filesystem::absolute(path);
+}
 
 std::filesystem::path user_cache(std::string_view rest) {
   const std::pair<const char*, std::string_view> places[] = {{"XDG_CACHE_HOME", ""}, {"HOME", ".cache"}};
@@ -45,6 +50,7 @@ std::error_code make_file(const std::filesystem::path& path, std::string_view by
   const auto error = [] { return std::error_code(errno, std::generic_category()); };
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (file < 0) return error();
+  const UnsignalledWrites unsignalled;
   std::error_code failed;
   while (!bytes.empty() && !failed) {
     const ssize_t written = ::write(file, bytes.data(), bytes.size());

@@ -11,6 +11,7 @@
 #include <cfenv>
 #include <condition_variable>
 #include <csignal>
+#include <ctime>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -64,6 +65,36 @@ class Undisturbed {
 
   sigset_t signals_;
   int cancelling_;
+#endif
+};
+
+/// While it lives, what this thread writes raises no signal: a write past the limit of a file's size (SIGXFSZ) or to a pipe that
+/// nobody reads (SIGPIPE) fails alone. Such a signal would end the whole application.
+class UnsignalledWrites {
+ public:
+#ifdef _WIN32
+  UnsignalledWrites() noexcept {}
+  ~UnsignalledWrites() {}
+#else
+  UnsignalledWrites() noexcept {
+    ::sigemptyset(&ours_);
+    ::sigpending(&before_);
+    for (const int signal : {SIGXFSZ, SIGPIPE})
+      if (::sigismember(&before_, signal) == 0) ::sigaddset(&ours_, signal);  // one that waits already is the application's
+    ::pthread_sigmask(SIG_BLOCK, &ours_, &before_);
+  }
+  ~UnsignalledWrites() {
+    const timespec at_once{};
+    while (::sigtimedwait(&ours_, nullptr, &at_once) > 0) continue;
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+#endif
+  UnsignalledWrites(const UnsignalledWrites&) = delete;
+  UnsignalledWrites& operator=(const UnsignalledWrites&) = delete;
+
+ private:
+#ifndef _WIN32
+  sigset_t ours_, before_;
 #endif
 };
 

@@ -101,8 +101,8 @@ class Work {
                      .a = matrix(item.a, a_),
                      .b = matrix(item.b, b_),
                      .beta = beta_,
-                     .c = matrix(static_cast<const void*>(item.c), c_)};
-    product.c.write = matrix(static_cast<void*>(result(i)), {c_.rows, c_.columns, 0}).write;
+                     .c = matrix(static_cast<void*>(result(i)), {c_.rows, c_.columns, 0})};
+    product.c.read = matrix(static_cast<const void*>(item.c), c_).read;
     glgemm::multiply(engine, product);
   }
 

@@ -183,6 +183,7 @@ void say_line(fmt::string_view form, fmt::format_args values, bool once) noexcep
   const auto written = fmt::vformat_to_n(text.data(), text.size(), form, values);
   const std::string_view line(text.data(), std::min(text.size(), written.size));
   const Undisturbed undisturbed;  // a thread may be cancelled where it writes
+  const UnsignalledWrites unsignalled;
   const std::lock_guard lock(mutex);
   if (once) {
     const std::size_t hash = std::hash<std::string_view>{}(line);

@@ -331,6 +331,7 @@ EngineOptions to_engine_options(const Arguments& in, const glgemm_engine_options
   result.max_dispatch = std::chrono::nanoseconds(options.max_dispatch_ns);
   result.vendor = in.enumerator(options.vendor, Vendor::allowed, "vendor");
   if (options.vendor_library) result.vendor_library = options.vendor_library;
+  result.debug_groups = !in.flag(options.no_debug_groups, "no_debug_groups");
   return result;
 }
 

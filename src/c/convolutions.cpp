@@ -150,15 +150,35 @@ glgemm_status glgemm_job_start_convolution(glgemm_engine* engine, const glgemm_c
   });
 }
 
-glgemm_status glgemm_read_texture(glgemm_engine* engine, const glgemm_texture* from, const glgemm_tensor* to) {
-  return call(__func__, [&](const Arguments& in) {
+namespace {
+
+/// A call of the engine's `copy` from the one to the other.
+glgemm_status read(const char* what, glgemm_engine* engine, const glgemm_texture* from, const glgemm_tensor* to,
+                   void (Engine::*copy)(const TextureView&, const TensorView&)) {
+  return call(what, [&](const Arguments& in) {
     Engine& used = in.need(engine, "engine").engine;
-    used.read_texture(to_texture(in, in.need(from, "from"), "from"), to_tensor(in, in.need(to, "to"), 2, "to"));
+    (used.*copy)(to_texture(in, in.need(from, "from"), "from"), to_tensor(in, in.need(to, "to"), 2, "to"));
   });
 }
-glgemm_status glgemm_write_texture(glgemm_engine* engine, const glgemm_tensor* from, const glgemm_texture* to) {
-  return call(__func__, [&](const Arguments& in) {
+glgemm_status write(const char* what, glgemm_engine* engine, const glgemm_tensor* from, const glgemm_texture* to,
+                    void (Engine::*copy)(const TensorView&, const TextureView&)) {
+  return call(what, [&](const Arguments& in) {
     Engine& used = in.need(engine, "engine").engine;
-    used.write_texture(to_tensor(in, in.need(from, "from"), 2, "from"), to_texture(in, in.need(to, "to"), "to"));
+    (used.*copy)(to_tensor(in, in.need(from, "from"), 2, "from"), to_texture(in, in.need(to, "to"), "to"));
   });
+}
+
+}  // namespace
+
+glgemm_status glgemm_read_texture(glgemm_engine* engine, const glgemm_texture* from, const glgemm_tensor* to) {
+  return read(__func__, engine, from, to, &Engine::read_texture);
+}
+glgemm_status glgemm_write_texture(glgemm_engine* engine, const glgemm_tensor* from, const glgemm_texture* to) {
+  return write(__func__, engine, from, to, &Engine::write_texture);
+}
+glgemm_status glgemm_prepare_read_texture(glgemm_engine* engine, const glgemm_texture* from, const glgemm_tensor* to) {
+  return read(__func__, engine, from, to, &Engine::prepare_read_texture);
+}
+glgemm_status glgemm_prepare_write_texture(glgemm_engine* engine, const glgemm_tensor* from, const glgemm_texture* to) {
+  return write(__func__, engine, from, to, &Engine::prepare_write_texture);
 }

@@ -32,7 +32,8 @@ inline constexpr std::array former_sizes<glgemm_product> = {offsetof(glgemm_prod
 template <>
 inline constexpr std::array former_sizes<glgemm_limits> = {offsetof(glgemm_limits, vendor)};
 template <>
-inline constexpr std::array former_sizes<glgemm_engine_options> = {offsetof(glgemm_engine_options, vendor)};
+inline constexpr std::array former_sizes<glgemm_engine_options> = {offsetof(glgemm_engine_options, vendor),
+                                                                   offsetof(glgemm_engine_options, no_debug_groups)};
 template <>
 inline constexpr std::array former_sizes<glgemm_host_product> = {offsetof(glgemm_host_product, quantization_a)};
 

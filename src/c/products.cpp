@@ -65,6 +65,10 @@ glgemm_status glgemm_prepare(glgemm_engine* engine, const glgemm_product* produc
   });
 }
 
+glgemm_status glgemm_barrier(glgemm_engine* engine, uint32_t uses) {
+  return call(__func__, [&](const Arguments& in) { in.need(engine, "engine").engine.barrier(Use{uses}); });
+}
+
 glgemm_status glgemm_prepack(glgemm_engine* engine, const glgemm_view* b, int32_t op, glgemm_packed** packed) {
   return call(__func__, [&](const Arguments& in) {
     glgemm_packed*& result = in.result(packed, "packed");

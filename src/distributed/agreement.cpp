@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <bit>
 #include <chrono>
 #include <exception>
 #include <new>
@@ -105,13 +106,18 @@ Communicator::~Communicator() {
 
 void require_agreement(MPI_Comm communicator, const NamedValues& values) {
   std::vector<std::int64_t> first;
-  for (const auto& [name, value] : values) first.push_back(value);
+  for (const NamedValue& value : values) first.push_back(value.bits);
   MPI_Bcast(first.data(), static_cast<int>(first.size()), MPI_INT64_T, 0, communicator);
   on_all_ranks(communicator, [&] {
-    for (std::size_t i = 0; i < values.size(); ++i)
-      if (values[i].second != first[i])
-        throw std::invalid_argument(fmt::format("distributed multiply: the ranks disagree: {} is {} on rank 0 and {} here",
-                                                values[i].first, first[i], values[i].second));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto& [name, bits, is_real] = values[i];
+      const auto text = [real = is_real](std::int64_t of) {
+        return real ? fmt::format("{}", std::bit_cast<double>(of)) : fmt::format("{}", of);
+      };
+      if (bits != first[i])
+        throw std::invalid_argument(fmt::format("distributed multiply: the ranks disagree: {} is {} on rank 0 and {} here", name,
+                                                text(first[i]), text(bits)));
+    }
   });
 }
 

@@ -12,6 +12,7 @@
 
 #include <glgemm/headless.hpp>
 
+#include "base/thread.hpp"
 #include "distributed/tiles.hpp"
 
 namespace glgemm {
@@ -87,6 +88,7 @@ Starpu::Starpu(MPI_Comm communicator, int workers) {
 }
 
 Starpu::~Starpu() {
+  const UnsignalledWrites unsignalled;  // StarPU's files
   starpu_mpi_shutdown();
 }
 

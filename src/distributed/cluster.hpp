@@ -3,6 +3,8 @@
 
 #include <mpi.h>
 
+#include <bit>
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -30,8 +32,15 @@ class Communicator {
   MPI_Comm communicator_ = MPI_COMM_NULL;
 };
 
-/// Numbers with names for messages.
-using NamedValues = std::vector<std::pair<std::string, std::int64_t>>;
+/// A number with a name for messages.
+struct NamedValue {
+  NamedValue(std::string its, std::integral auto whole) : name(std::move(its)), bits(whole) {}
+  NamedValue(std::string its, double real) : name(std::move(its)), bits(std::bit_cast<std::int64_t>(real)), is_real(true) {}
+  std::string name;
+  std::int64_t bits;  ///< that are compared
+  bool is_real = false;
+};
+using NamedValues = std::vector<NamedValue>;
 
 /// Collective.  @throws std::invalid_argument  on all ranks: one of them has another number than rank 0; the message names it
 void require_agreement(MPI_Comm communicator, const NamedValues& values);

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <bit>
 #include <chrono>
 #include <complex>
 #include <cstdint>
@@ -25,6 +24,7 @@
 #include <vector>
 
 #include "base/elements.hpp"
+#include "base/lines.hpp"
 #include "base/rounding.hpp"
 #include "base/text.hpp"
 #include "distributed/cluster.hpp"
@@ -364,6 +364,9 @@ Operands check(const ClusterState& cluster, const TiledGemm& p, const TiledOptio
   const Operands m{arrays_of("A", a, p.a_format, p.a_scales, p.a_zeros, cluster.rank),
                    arrays_of("B", b, p.b_format, p.b_scales, p.b_zeros, cluster.rank), c};
   require_data("C", c, cluster.rank);
+  for (const auto& [name, arrays] : {std::pair("A", &m.a), std::pair("B", &m.b)})
+    for (const TiledMatrix& one : *arrays)
+      if (overlap(c.lines_on(cluster.rank), one.lines_on(cluster.rank))) refuse("C overlaps {}", name);
   // StarPU describes tiles to MPI in ints.
   for (const TiledMatrix& one : {m.a[0], m.a[1], m.a[2], m.b[0], m.b[1], m.b[2], m.c})
     if (std::max(one.ld, one.tile_rows * one.tile_columns) > std::numeric_limits<int>::max() / one.element_bytes)
@@ -391,14 +394,15 @@ NamedValues values_of(const TiledGemm& p, const TiledOptions& options) {
                                  {name + "'s scales' type number", static_cast<int>(its.scales)},
                                  {name + "'s codes' type number", static_cast<int>(its.codes)}});
   }
-  for (const auto& [name, x] : {std::pair("alpha", p.alpha), std::pair("beta", p.beta)})
-    for (const double part : {x.value.real(), x.value.imag()})
-      values.emplace_back(fmt::format("the double of {} with these bits", name), std::bit_cast<std::int64_t>(part));
+  for (const auto& [name, x] : {std::pair(std::string("alpha"), p.alpha), std::pair(std::string("beta"), p.beta)}) {
+    values.push_back({name, x.value.real()});
+    values.push_back({name + "'s imaginary part", x.value.imag()});
+  }
   constexpr std::array places{"DTYPE", "CTXT", "M", "N", "MB", "NB", "RSRC", "CSRC"};  // LLD is each rank's own
   for (const auto& [name, descriptor] :
        {std::pair("A", &p.a_descriptor), std::pair("B", &p.b_descriptor), std::pair("C", &p.c_descriptor)})
     for (std::size_t i = 0; i < places.size(); ++i)
-      if (i != descriptor_ctxt) values.emplace_back(fmt::format("{} of {}'s descriptor", places[i], name), (*descriptor)[i]);
+      if (i != descriptor_ctxt) values.push_back({fmt::format("{} of {}'s descriptor", places[i], name), (*descriptor)[i]});
   return values;
 }
 
@@ -417,11 +421,7 @@ void require_memory(const Tasks& tasks, std::int64_t run_k, std::int64_t sums, s
 /// C in the type of its sums, which are rounded to C in the end.
 class Sums {
  public:
-  Sums(const TiledMatrix& c, Type type, int rank)
-      : c_(c),
-        type_(type),
-        rows_(local_size(c.rows, c.tile_rows, c.grid.row_of(rank), c.row_source, c.grid.rows)),
-        columns_(local_size(c.columns, c.tile_columns, c.grid.column_of(rank), c.column_source, c.grid.columns)) {}
+  Sums(const TiledMatrix& c, Type type, int rank) : c_(c), type_(type), rows_(c.rows_on(rank)), columns_(c.columns_on(rank)) {}
   std::int64_t size_bytes() const noexcept { return rows_ * columns_ * element_bytes(Type::f32); }
   /// C's tiles, with elements of the sums' type. They get C's elements where those are read.
   TiledMatrix begin(bool read) {

@@ -29,6 +29,20 @@ std::int64_t TiledMatrix::columns_of(std::int64_t j) const noexcept {
   return std::min(tile_columns, columns - j * tile_columns);
 }
 
+std::int64_t TiledMatrix::rows_on(int rank) const noexcept {
+  return local_size(rows, tile_rows, grid.row_of(rank), row_source, grid.rows);
+}
+
+std::int64_t TiledMatrix::columns_on(int rank) const noexcept {
+  return local_size(columns, tile_columns, grid.column_of(rank), column_source, grid.columns);
+}
+
+ByteLines TiledMatrix::lines_on(int rank) const noexcept {
+  if (tiles() == 0) return {};
+  return {static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(data)), columns_on(rank), rows_on(rank) * element_bytes,
+          ld * element_bytes};
+}
+
 int TiledMatrix::owner(TileIndex tile) const noexcept {
   return grid.rank_at(static_cast<int>((tile.i + row_source) % grid.rows),
                       static_cast<int>((tile.j + column_source) % grid.columns));
@@ -102,11 +116,7 @@ TiledOperand quantized_operand(const std::string& name, TiledMatrix codes, const
 
 void require_data(const std::string& name, const TiledMatrix& matrix, int rank) {
   if (matrix.tiles() == 0) return;
-  const ProcessGrid& grid = matrix.grid;
-  const std::int64_t rows = local_size(matrix.rows, matrix.tile_rows, grid.row_of(rank), matrix.row_source, grid.rows),
-                     columns = local_size(matrix.columns, matrix.tile_columns, grid.column_of(rank), matrix.column_source,
-                                          grid.columns);
-  if (!matrix.data && rows * columns > 0)
+  if (!matrix.data && matrix.rows_on(rank) * matrix.columns_on(rank) > 0)
     throw std::invalid_argument(fmt::format("distributed multiply: {} is a null pointer, and the rank has tiles of it", name));
 }
 

@@ -8,6 +8,8 @@
 
 #include <glgemm/distributed.hpp>
 
+#include "base/lines.hpp"
+
 namespace glgemm::distributed {
 
 /// Which tile of a matrix: the row of tiles and the column of tiles that it is in.
@@ -34,6 +36,10 @@ struct TiledMatrix {
   std::int64_t rows_of(std::int64_t i) const noexcept;     ///< of the tiles (i, any)
   std::int64_t columns_of(std::int64_t j) const noexcept;  ///< of the tiles (any, j)
   std::int64_t bytes_of(TileIndex tile) const noexcept { return rows_of(tile.i) * columns_of(tile.j) * element_bytes; }
+  std::int64_t rows_on(int rank) const noexcept;  ///< of the rank's array
+  std::int64_t columns_on(int rank) const noexcept;
+  /// What the rank, whose array `data` is, has of the matrix in memory.
+  ByteLines lines_on(int rank) const noexcept;
   int owner(TileIndex tile) const noexcept;
   /// The first element of a tile in the array of the rank that owns it.
   std::byte* at(TileIndex tile) const noexcept;

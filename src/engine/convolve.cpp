@@ -5,8 +5,10 @@
 #include <glgemm/stopwatch.hpp>
 
 #include "engine/enqueue.hpp"
+#include "engine/execute.hpp"
 #include "engine/library.hpp"
 #include "engine/prepare.hpp"
+#include "engine/ready.hpp"
 #include "gl/program_statistics.hpp"
 
 namespace glgemm {
@@ -37,12 +39,16 @@ void Engine::prepare(std::span<const Convolution> convolutions, const PlanOption
     const ConvolutionProblem problem = problem_of(convolution);
     std::optional<gl::StateGuard> guard;
     state_->save_bindings("prepare", guard);
-    while (!make_ready(*state_, *prepared_for(*state_, problem, uncut(*state_, options)))) {
-    }
+    std::shared_ptr<PreparedConvolution> prepared;
+    do prepared = prepared_for(*state_, problem, uncut(*state_, options));
+    while (!make_ready(*state_, *prepared));
+    if (!convolution.workspace) grow_workspace(*state_, state_->work, prepared->plan.workspace_bytes);
+    run_on_nothing(*state_, Steps(ConvolutionCall{convolution, std::move(prepared), &state_->work}));
   }
 }
 
 std::vector<ProgramReport> Engine::compile(const ConvolutionPlan& plan) {
+  state_->check_usable("compile");
   std::vector<ProgramReport> reports;
   const auto add = [&](ProgramReport report) {
     if (std::none_of(reports.begin(), reports.end(), [&](const auto& known) { return known.program == report.program; }))

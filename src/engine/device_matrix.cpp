@@ -92,7 +92,7 @@ DeviceMatrix::DeviceMatrix(std::shared_ptr<Engine::State> state, std::int64_t ro
 }
 
 DeviceMatrix::~DeviceMatrix() {
-  if (buffers_.empty() || state_->is_gone()) return;
+  if (buffers_.empty() || !state_->may_delete("a matrix")) return;
   const auto is_mine = [&](unsigned buffer) { return std::find(buffers_.begin(), buffers_.end(), buffer) != buffers_.end(); };
   // Other buffers may get the names while a scope or an image remembers them.
   std::erase_if(state_->sizes, [&](const auto& known) { return is_mine(known.first); });
@@ -166,7 +166,7 @@ void DeviceMatrix::write(const void* data, Type type, std::int64_t row, std::int
   state_->check_context("DeviceMatrix::upload");
   const std::int64_t element = element_bytes(type_), bytes = columns * element;
   const BandedLines lines{buffers_, band_rows_, columns_ * element, column * element};
-  check_unmapped(state_->api, "DeviceMatrix::upload", lines, row, rows);
+  check_unmapped(*state_, "DeviceMatrix::upload", lines, row, rows);
   write_lines(*state_, {data, bytes}, lines, row, rows, bytes);
 }
 
@@ -174,7 +174,7 @@ void DeviceMatrix::read(void* data, std::int64_t row, std::int64_t column, std::
   state_->check_context("DeviceMatrix::download");
   const std::int64_t element = element_bytes(type_), bytes = columns * element;
   const BandedLines lines{buffers_, band_rows_, columns_ * element, column * element};
-  check_unmapped(state_->api, "DeviceMatrix::download", lines, row, rows);
+  check_unmapped(*state_, "DeviceMatrix::download", lines, row, rows);
   read_lines(*state_, lines, row, rows, bytes, {data, bytes});
 }
 
@@ -197,8 +197,8 @@ void DeviceMatrix::copy(const DeviceMatrix& from, std::int64_t from_row, std::in
   const std::int64_t element = element_bytes(type_);
   const BandedLines source{from.buffers_, from.band_rows_, from.columns_ * element, from_column * element},
       target{buffers_, band_rows_, columns_ * element, column * element};
-  check_unmapped(api, "DeviceMatrix::copy", source, from_row, rows);
-  check_unmapped(api, "DeviceMatrix::copy", target, row, rows);
+  check_unmapped(*state_, "DeviceMatrix::copy", source, from_row, rows);
+  check_unmapped(*state_, "DeviceMatrix::copy", target, row, rows);
   const gl::StateGuard guard(api, gl::copy_bindings);
   gl::barrier_before_transfers(api);
   copy_lines(api, source, from_row, target, row, rows, columns * element);

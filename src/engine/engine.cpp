@@ -18,6 +18,7 @@
 #include "base/device_class.hpp"
 #include "base/system.hpp"
 #include "engine/enqueue.hpp"
+#include "engine/execute.hpp"
 #include "engine/library.hpp"
 #include "engine/offsets.hpp"
 #include "engine/prepare.hpp"
@@ -38,12 +39,33 @@ void delete_objects(Engine::State& state) noexcept {
   state.work.destroy(api);
   state.clock.destroy(api);
   for (gl::BufferImage& image : state.operand_images) gl::destroy_image(api, image);
-  gl::delete_buffer(api, state.scratch);
+  for (unsigned& buffer : state.scratch) gl::delete_buffer(api, buffer);
   for (const auto& offsets : state.offsets) gl::delete_buffer(api, offsets->buffer);
   state.release_library();
   state.staging.destroy(api);
   state.mark.destroy(api);
   state.forget();
+}
+
+/// Has the programs of the problems run. `products` are what the problems are of, if somebody gave them.
+void prepare_products(Engine& engine, Engine::State& state, std::span<const Problem> problems, std::span<const Gemm> products,
+                      const PlanOptions& options) {
+  state.check_usable("prepare");
+  std::optional<gl::StateGuard> guard;
+  state.save_bindings("prepare", guard);
+  for (const Problem& problem : problems)  // so that the driver may compile them at the same time
+    for (const ProgramKey& program : programs_of(engine.plan(problem, options))) state.begin_program(program);
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    std::shared_ptr<Prepared> prepared;
+    do {
+      prepared = std::make_shared<Prepared>();
+      prepared->options = options;
+      prepared->plan = engine.plan(problems[i], options);
+    } while (!make_ready(state, *prepared, options.kernel.has_value()));
+    const Gemm product = products.empty() ? Gemm() : products[i];
+    if (!product.workspace) grow_workspace(state, state.work, prepared->plan.workspace.size_bytes);
+    run_on_nothing(state, Steps(make_call(product, std::move(prepared), state.work)));
+  }
 }
 
 }  // namespace
@@ -56,6 +78,7 @@ Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(
   state.device = gl::device_info(state.api);
   state.limits = gl::query_limits(state.api, state.device);
   gl::check_reset(state.api);  // a lost context has no limits
+  if (const std::string why = gl::why_not_executed(state.api); !why.empty()) throw Unsupported("Engine: " + why);
   gl::probe_arithmetic(state.api, state.device, state.limits);
   state.options = std::move(options);
   if (const auto as = variable("GLGEMM_PLAN_AS"); as && !as->empty())
@@ -220,26 +243,11 @@ void Engine::multiply_arrays(std::int64_t m, std::int64_t n, std::int64_t k, Typ
 void Engine::prepare(std::span<const Gemm> products, const PlanOptions& options) {
   std::vector<Problem> problems;
   for (std::size_t i = 0; i < products.size(); ++i) problems.push_back(work_on(products, i, problem_to_plan));
-  prepare(problems, options);
+  prepare_products(*this, *state_, problems, products, options);
 }
 
 void Engine::prepare(std::span<const Problem> problems, const PlanOptions& options) {
-  state_->check_usable("prepare");
-  std::optional<gl::StateGuard> guard;
-  state_->save_bindings("prepare", guard);
-  for (const Problem& problem : problems)  // so that the driver may compile them at the same time
-    for (const ProgramKey& program : programs_of(plan(problem, options))) state_->begin_program(program);
-  for (const Problem& problem : problems) {
-    std::shared_ptr<Prepared> prepared;
-    do {
-      prepared = std::make_shared<Prepared>();
-      prepared->options = options;
-      prepared->plan = plan(problem, options);
-    } while (!make_ready(*state_, *prepared, options.kernel.has_value()));
-    if (state_->options.experimental->self_check || is_library(prepared->plan.kernel)) continue;
-    for (const Stage stage : prepared->plan.stages())
-      state_->run_on_nothing(prepared->plan.program(stage), *prepared->programs[static_cast<std::size_t>(stage)]);
-  }
+  prepare_products(*this, *state_, problems, {}, options);
 }
 
 std::vector<ProgramReport> Engine::compile(const Plan& plan) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 
 #include "base/elements.hpp"
 #include "base/quantization.hpp"
@@ -40,7 +41,8 @@ Place place_of(const BufferView& view, const Strides& stride, std::int64_t offse
 class ProductStep {
  public:
   ProductStep(Engine::State& state, const Call& call, const Step& step, gl::Program& program)
-      : call_(call),
+      : state_(state),
+        call_(call),
         plan_(call.prepared->plan),
         step_(step),
         key_(plan_.program(step.stage)),
@@ -48,6 +50,8 @@ class ProductStep {
         workspace_(workspace_of(call.product.workspace, *call.work)) {}
 
   void run();
+  /// What it reads as images.
+  Images images() const;
 
  private:
   bool is_image(Role role) const {
@@ -99,6 +103,7 @@ class ProductStep {
   void multiply();
   void sums();
 
+  Engine::State& state_;
   const Call& call_;
   const Plan& plan_;
   const Step& step_;
@@ -106,6 +111,24 @@ class ProductStep {
   Dispatch dispatch_;
   const Workspace workspace_;
 };
+
+Images ProductStep::images() const {
+  Images result;
+  const auto add = [&](unsigned unit, const Place& from, std::int64_t size_bytes, std::int64_t buffer_bytes) {
+    if (buffer_bytes < 0) buffer_bytes = from.offset_bytes + size_bytes;  // it need not exist
+    result[unit] = gl::image_kind(buffer_bytes, from.offset_bytes, size_bytes);
+  };
+  for (const Role role : {Role::a, Role::b})
+    if (is_image(role) && !plan_.packs(role)) {
+      const Window& window = role == Role::a ? step_.a : step_.b;
+      const Place from = place_of(view_of(call_.product, role), strides(plan_.problem, role), window.offset_bytes);
+      add(role == Role::a ? gl::unit_a : gl::unit_b, from, window.size_bytes, state_.buffer_bytes(from.buffer));
+    }
+  if (step_.stage == Stage::multiply && panels(plan_.kernel) == VectorReads::image)
+    add(gl::unit_panels, {workspace_.buffer, workspace_.offset_bytes}, plan_.workspace.sums.offset_bytes,
+        call_.product.workspace ? state_.buffer_bytes(workspace_.buffer) : call_.work->workspace_bytes);
+  return result;
+}
 
 /// Binds what belongs to the codes of a window, whose binding has them from byte `begin` on, and sets their uniform.
 void ProductStep::place_quantized(Role role, const Window& window, std::int64_t of_item, std::int64_t begin) {
@@ -300,16 +323,31 @@ std::vector<std::byte> pack_items(const Gemm& product, const Problem& problem) {
 
 }  // namespace
 
+void for_each_program(Engine::State& state, Steps steps,
+                      const std::function<void(const ProgramKey& key, const Images& images)>& each) {
+  while (const std::optional<ConvolutionStep> step = steps.next())
+    if (!is_of_product(step->step.stage))
+      each(*steps.convolution()->prepared->plan.program, images_of(state, *steps.convolution(), step->step));
+    else if (const Call& call = steps.product_of(*step); !is_library(call.prepared->plan.kernel))
+      each(call.prepared->plan.program(step->step.stage), ProductStep(state, call, step->step, steps.program_of(*step)).images());
+}
+
+void run_on_nothing(Engine::State& state, const Steps& steps) {
+  for_each_program(state, steps, [&](const ProgramKey& key, const Images& images) {
+    if (state.is_first_run(key, images)) state.run_on_nothing(key, state.program(key), images);
+  });
+}
+
 Enqueuer::Enqueuer(Engine::State& state, Steps& steps) : state_(state), steps_(steps) {
   if (steps.convolution()) {
     state.come_back();
-    if (!state.scoped) group_.emplace(state.api, "glgemm");
+    if (!state.scoped && state.options.debug_groups) group_.emplace(state.api, "glgemm");
     return;
   }
   const Call& call = steps.product();
   const Plan& plan = call.prepared->plan;
   if (!is_library(plan.kernel)) state.come_back();
-  if (!state.scoped) group_.emplace(state.api, "glgemm");
+  if (!state.scoped && state.options.debug_groups) group_.emplace(state.api, "glgemm");
   if (plan.items_in_buffer) gl::bind_storage(state.api, plan.few_buffers ? 0u : gl::binding_items, call.work->items);
 }
 

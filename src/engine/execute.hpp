@@ -1,10 +1,21 @@
 // From the steps of a plan to OpenGL.
 #pragma once
 
+#include <functional>
+
 #include "engine/call.hpp"
 #include "engine/library.hpp"
 
 namespace glgemm {
+
+/// Calls `each` with the program of each step, and with what it reads as images there. Of buffers that do not exist it takes the
+/// sizes that the steps need.
+void for_each_program(Engine::State& state, Steps steps,
+                      const std::function<void(const ProgramKey& key, const Images& images)>& each);
+
+/// Runs on nothing what the steps will run, if it did not run so before: no step then waits for the driver's compiler. A program
+/// from the program cache has no machine code on some drivers until it runs. Leaves bindings changed.
+void run_on_nothing(Engine::State& state, const Steps& steps);
 
 /// Enqueues the steps of a checked call, a product or a convolution. While it lives, nothing else may change bindings or the
 /// program.

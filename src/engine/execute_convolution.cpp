@@ -100,6 +100,17 @@ void convolve(Dispatch& dispatch, const ConvolutionCall& call, const Step& step)
 
 }  // namespace
 
+Images images_of(Engine::State& state, const ConvolutionCall& call, const Step& step) {
+  Images result;
+  if (!reads_image(call.prepared->plan)) return result;
+  const TensorView& input = call.convolution.input;
+  const bool reads = step.a.size_bytes > 0;  // else it shows a vector of the workspace, which nobody reads
+  const std::int64_t begin = reads ? input.offset_bytes + step.a.offset_bytes : 0, size = reads ? step.a.size_bytes : 16,
+                     bytes = reads ? state.buffer_bytes(input.buffer) : call.work->workspace_bytes;
+  result[gl::unit_a] = gl::image_kind(bytes < 0 ? begin + size : bytes, begin, size);
+  return result;
+}
+
 void run_step(Engine::State& state, const ConvolutionCall& call, const ConvolutionStep& step, gl::Program& program) {
   Dispatch dispatch(state, *call.prepared->plan.program, program);
   if (step.step.stage == Stage::copy)

@@ -58,7 +58,7 @@ struct GLGEMM_HIDDEN Job::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
-    if (engine->is_gone()) return;
+    if (!engine->may_delete("a job")) return;
     const gl::Api& api = engine->api;
     work.destroy(api);
     for (gl::Sync& advance : advances) advance.destroy(api);
@@ -91,6 +91,7 @@ Job Engine::start(const Gemm& product, const PlanOptions& options) {
   auto job = std::make_unique<Job::State>(state_, product);
   std::optional<gl::StateGuard> guard;
   job->steps.emplace(glgemm::prepare(*state_, "start", job->product.get(), uncut(*state_, options), job->work, guard));
+  run_on_nothing(*state_, *job->steps);
   Enqueuer(*state_, *job->steps).upload_items();
   job->done = job->steps->at_end();
   return Job(std::move(job));
@@ -101,6 +102,7 @@ Job Engine::start(const Convolution& convolution, const PlanOptions& options) {
   auto job = std::make_unique<Job::State>(state_);
   std::optional<gl::StateGuard> guard;
   job->steps.emplace(glgemm::prepare(*state_, "start", convolution, uncut(*state_, options), job->work, guard));
+  run_on_nothing(*state_, *job->steps);
   job->done = job->steps->at_end();
   return Job(std::move(job));
 }

@@ -11,6 +11,7 @@
 #include "engine/ready.hpp"
 #include "engine/self_check.hpp"
 #include "engine/validate.hpp"
+#include "gl/arithmetic.hpp"
 #include "plan/choose.hpp"
 
 namespace glgemm {
@@ -44,8 +45,10 @@ bool passes(Engine::State& state, const Plan& plan, const PlanOptions& options, 
   if (!state.options.experimental->self_check ||
       std::all_of(programs.begin(), programs.end(), [&](const ProgramKey& program) { return state.self_checked(program); }))
     return true;
+  state.check_current();  // whether or not the call has asked: programs would be struck off
   SelfCheck found = self_check(state, plan, options.experimental->limits.value_or(state.limits));
   if (found.fault) {
+    gl::check_dispatches_run(state.api, state.running);
     state.strike_off(std::move(*found.fault));
     return false;
   }

@@ -1,6 +1,7 @@
 #include "engine/ready.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "engine/offsets.hpp"
 #include "engine/validate.hpp"
@@ -81,6 +82,8 @@ void compile_programs(Engine::State& state, Prepared& prepared) {
 
 void grow_workspace(Engine::State& state, WorkBuffers& work, std::int64_t needed) {
   if (needed <= work.workspace_bytes) return;
+  // Never a power of two: panels stay images of one kind, see gl::ImageKind.
+  if (std::has_single_bit(static_cast<std::uint64_t>(needed))) needed += kernels::workspace_alignment;
   gl::release_image(state.api, work.panels);
   grow(state.api, work.workspace, work.workspace_bytes, needed, "glgemm workspace");
 }

@@ -27,6 +27,11 @@ void for_each_of(std::int64_t count, bool some, const Each& each) {
   for (std::int64_t i = 0; i < count; i += some ? 1 + count / enough / 2 * 2 : 1) each(i);
 }
 
+/// Notes what the steps run: no program runs on nothing after that.
+void note_runs(Engine::State& state, const Steps& steps) {
+  for_each_program(state, steps, [&](const ProgramKey& key, const Images& images) { state.is_first_run(key, images); });
+}
+
 /// A product for the programs of a plan, a little larger than their tiles. It has the plan's types, and items, an epilogue and
 /// parts of k if the plan has them. It is of integers, so that any order of summation gives the same bits. Where the plan
 /// promises bits, another one is of numbers whose products and sums round: it has more than one canonical block, and some of its
@@ -202,6 +207,7 @@ SelfCheck SmallProduct::check() {
   plan_ = prepared->plan;
   compile_programs(state_, *prepared);
   Steps steps(legal_call(state_, product, std::move(prepared), state_.work));
+  note_runs(state_, steps);
   Enqueuer enqueuer(state_, steps);
   enqueuer.upload_items();
   const auto fault = [&](Stage stage, std::string wrong) { return SelfCheck::wrong(plan_.program(stage), std::move(wrong)); };
@@ -355,6 +361,7 @@ class SmallConvolution {
   /// Runs it on `convolution`.
   void run(const Convolution& convolution) {
     Steps steps(ConvolutionCall{convolution, prepared_, &state_.work});
+    note_runs(state_, steps);
     Enqueuer enqueuer(state_, steps);
     while (const std::optional<ConvolutionStep> step = steps.next()) enqueuer.run(*step);
   }

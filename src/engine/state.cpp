@@ -38,17 +38,27 @@ void Engine::State::check_usable(const char* what, bool stays) {
 void Engine::State::check_context(const char* what, bool stays) {
   check_not_forked(what);
   if (abandoned) throw std::invalid_argument(fmt::format("{}: the engine was abandoned", what));
-#ifdef NDEBUG
-  constexpr bool by_default = false;
-#else
-  constexpr bool by_default = true;
-#endif
-  // With a released engine the mark is gone.
-  if (!released && options.check_context.value_or(by_default) && !is_current()) {
-    gl::check_reset(api);  // in a lost context the mark is gone, too
-    throw std::invalid_argument(fmt::format("{}: the engine's context is not current on this thread", what));
-  }
+  running = what;
+  if (options.check_context.value_or(!scoped)) check_current();
+  if (const std::string why = gl::why_not_executed(api); !why.empty()) throw Unsupported(fmt::format("{}: {}", what, why));
   if (!stays) come_back();
+}
+
+void Engine::State::check_current() const {
+  if (released || is_current()) return;  // with a released engine the mark is gone
+  gl::check_reset(api);                  // in a lost context too
+  throw std::invalid_argument(fmt::format("{}: the engine's context is not current on this thread{}", running,
+                                          gl::has_lists(api) ? ", or the call is between glBegin and glEnd" : ""));
+}
+
+bool Engine::State::may_delete(const char* what) const noexcept {
+  if (is_gone()) return false;
+  if (released || !options.check_context.value_or(true) || (gl::has_current(api) && is_current())) return true;
+  try {
+    log(fmt::format("{} was destroyed while the engine's context was not current: its objects stay with the context", what));
+  } catch (const std::bad_alloc&) {  // a line for developers is not worth the program's end
+  }
+  return false;
 }
 
 void Engine::State::save_bindings(const char* what, std::optional<gl::StateGuard>& guard, gl::Bindings bindings) const {
@@ -63,11 +73,17 @@ void Engine::State::log(const std::string& message) const {
   if (options.log) options.log(message);
 }
 
+std::int64_t Engine::State::buffer_bytes_now(unsigned buffer) const {
+  const std::int64_t bytes = gl::buffer_bytes(api, buffer);
+  if (bytes == gl::no_buffer) check_current();  // another context's names are others
+  return bytes;
+}
+
 std::int64_t Engine::State::buffer_bytes(unsigned buffer) {
-  if (!scoped) return gl::buffer_bytes(api, buffer);
+  if (!scoped) return buffer_bytes_now(buffer);
   for (const auto& [known, bytes] : sizes)
     if (known == buffer) return bytes;
-  const std::int64_t bytes = gl::buffer_bytes(api, buffer);
+  const std::int64_t bytes = buffer_bytes_now(buffer);
   if (bytes >= 0) sizes.emplace_back(buffer, bytes);
   return bytes;
 }
@@ -90,6 +106,7 @@ std::string Engine::State::text_of(const ProgramKey& key) const {
 
 Engine::State::Entry& Engine::State::entry(const ProgramKey& key) {
   if (const auto found = programs.find(key); found != programs.end()) return found->second;
+  check_current();  // whether or not the call has asked: a program of another context would be kept
   Entry made;
   if (is_library(key.kernel)) {  // which has no program
     made.ready = true;
@@ -146,17 +163,30 @@ void Engine::State::note_unchecked(const ProgramKey& key, const std::string& why
   log(fmt::format("{} is not checked: {}", to_string(key), why));
 }
 
-void Engine::State::run_on_nothing(const ProgramKey& key, gl::Program& program) {
+void Engine::State::run_on_nothing(const ProgramKey& key, gl::Program& program, const Images& images) {
   const kernels::Family& family = kernels::family(key.kernel);
-  if (scratch == 0) scratch = gl::create_buffer(api, 256);
+  for (std::size_t i = 0; i < scratch.size(); ++i)
+    if (scratch[i] == 0) scratch[i] = gl::create_buffer(api, i == 0 ? 272 : 256);
   for (unsigned i = 0; i < gl::storage_bindings; ++i)
-    if (family.declares(key, i)) gl::bind_storage(api, kernels::binding_of(key, i), scratch);
-  if (limits.image_buffer_bytes > 0) gl::bind_image(api, 0, work.panels, scratch, 0, 256);
+    if (family.declares(key, i)) gl::bind_storage(api, kernels::binding_of(key, i), scratch[0]);
+  forget_images();  // which may show more
+  for (unsigned unit = 0; unit < gl::image_units; ++unit)
+    if (const auto& image = images[unit])
+      gl::bind_image(api, unit, operand_images[unit], scratch[image->power_of_two ? 1 : 0], 0, image->whole ? 256 : 240);
+  forget_images();
   program.set(api, kernels::at_size, std::array{0, 0, 0, 0});
+  if (family.name() == "depthwise") program.set(api, kernels::at_task, std::array{0, 0, 1, 1});
   if (family.has_panels_uniform(key)) program.set(api, kernels::at_panels, std::array{0, 1, 0, 1});
   if (family.has_parts_uniform(key)) program.set(api, kernels::at_parts, std::array{1, 1, 1});
   program.use(api);
   gl::dispatch(api, {1, 1, 1});
+}
+
+bool Engine::State::is_first_run(const ProgramKey& key, const Images& images) {
+  unsigned number = 0;
+  for (const auto& image : images) number = 5 * number + (image ? 1u + image->power_of_two + 2u * image->whole : 0u);
+  std::uint32_t& runs = programs.at(key).runs;
+  return (std::exchange(runs, runs | 1u << number) >> number & 1) == 0;
 }
 
 void Engine::State::remember_self_check(const ProgramKey& key) {
@@ -216,7 +246,8 @@ std::vector<std::string> Engine::State::listen(const ProgramKey& key, const std:
   const gl::StateGuard guard(api, all_bindings());
   const gl::CompilerMessages said(api);
   gl::Program& program = make();
-  run_on_nothing(key, program);
+  const std::optional<gl::ImageKind> image = limits.image_buffer_bytes > 0 ? std::optional(gl::ImageKind()) : std::nullopt;
+  run_on_nothing(key, program, {image, image});
   std::vector<std::string> messages = said.take();
   // NVIDIA's driver says nothing, but its binaries do.
   if (device.vendor.starts_with("NVIDIA"))
@@ -278,6 +309,18 @@ bool Fence::wait(std::chrono::nanoseconds timeout) const {
   return status == gl::Sync::Status::passed;
 }
 
+void Engine::barrier(Use next) {
+  constexpr std::uint32_t each = 0
+#define GLGEMM_ROW(name, NAME, bits) | (Use::name != Use::anything ? bits : 0)
+      GLGEMM_USES(GLGEMM_ROW)
+#undef GLGEMM_ROW
+      ;
+  state_->check_usable("barrier");
+  if (const auto uses = static_cast<std::uint32_t>(next); next != Use::anything && (uses & ~each) != 0)
+    throw std::invalid_argument(fmt::format("barrier: {:#x} is not made of uses, whose bits are {:#x}", uses, each));
+  gl::barrier_before(state_->api, next);
+}
+
 Fence Engine::fence() {
   state_->check_usable("fence");
   return Fence(std::make_unique<Fence::State>(Fence::State{state_, gl::Sync(state_->api)}));
@@ -293,17 +336,19 @@ Scope::Scope(Scope&&) noexcept = default;
 
 Scope::~Scope() {
   if (!state_) return;
-  try {
-    state_->engine->come_back();
-  } catch (const DeviceLost& lost) {
-    state_->engine->log(lost.what());
+  Engine::State& engine = *state_->engine;
+  engine.scoped = false;
+  engine.sizes.clear();
+  if (!engine.may_delete("a scope")) {
+    if (state_->guard) state_->guard->forget();
+    return;
   }
-  state_->engine->scoped = false;
-  state_->engine->sizes.clear();
-  if (!state_->engine->is_gone())
-    for (gl::BufferImage& image : state_->engine->operand_images) gl::release_image(state_->engine->api, image);
-  else if (state_->guard)
-    state_->guard->forget();
+  try {
+    engine.come_back();
+  } catch (const DeviceLost& lost) {
+    engine.log(lost.what());
+  }
+  for (gl::BufferImage& image : engine.operand_images) gl::release_image(engine.api, image);
 }
 
 Scope Engine::scope() {
@@ -324,7 +369,7 @@ Stopwatch::Stopwatch(Engine& engine) : state_(engine.state_) {
 }
 
 Stopwatch::~Stopwatch() {
-  if (!state_->is_gone()) gl::delete_queries(state_->api, queries_);
+  if (state_->may_delete("a stopwatch")) gl::delete_queries(state_->api, queries_);
 }
 
 void Stopwatch::start() {

@@ -51,6 +51,9 @@ struct RefusedProgram : GlError {
   std::string reason;  ///< with the first line of the driver's log
 };
 
+/// What a program reads at the image units; none at a unit that it does not have.
+using Images = std::array<std::optional<gl::ImageKind>, gl::image_units>;
+
 struct GLGEMM_HIDDEN Engine::State {
   struct Entry {
     gl::Program program;
@@ -59,6 +62,7 @@ struct GLGEMM_HIDDEN Engine::State {
     /// Its results were checked on this driver, by this process or by one that put it into the program cache.
     bool self_checked = false;
     bool unchecked = false;                         ///< no small problem runs it, and the log was told
+    std::uint32_t runs = 0;                         ///< the images with which it ran, one bit each: see is_first_run()
     std::chrono::steady_clock::time_point begun{};  ///< when it was handed to the driver
     std::string cache_key{};  ///< its key in the program cache; empty if there is nothing to add to the cache
     /// What the driver said of it; none if nobody listened.
@@ -74,7 +78,7 @@ struct GLGEMM_HIDDEN Engine::State {
   gl::StagingRing staging;
   gl::ContextMark mark;                           ///< of the engine's context
   WorkBuffers work;                               ///< of products without a workspace of the caller's; grows as needed
-  unsigned scratch = 0;                           ///< bound by run_on_nothing()
+  std::array<unsigned, 2> scratch{};              ///< bound by run_on_nothing(): of 272 bytes, and of 256
   std::array<gl::BufferImage, 2> operand_images;  ///< A and B, where a kernel reads them as images
   /// Has the images look for their buffers again: others may have got the names.
   void forget_images() {
@@ -94,11 +98,12 @@ struct GLGEMM_HIDDEN Engine::State {
   /// Programs that failed their self-check or that the driver refused; they are not run again.
   std::vector<StruckOff> struck_off;
   std::shared_ptr<LibraryUse> library;  ///< null unless the options allow a vendor's library
-  bool listens = false;   ///< to what the driver says of programs that are made: for the log, or for compile()
+  bool listens = false;                 ///< to what the driver says of programs that are made: for the log, or for compile()
   /// The engine's own objects are gone. Its device matrices may still be used, unless `abandoned`.
   bool released = false;
   /// The context is gone.
   bool abandoned = false;
+  const char* running = "";  ///< the public function that was called last, for messages
 
   /// Gives OpenGL the buffers back that a vendor's library has been given for products.
   /// @throws DeviceLost  that failed, and the products with it
@@ -114,13 +119,19 @@ struct GLGEMM_HIDDEN Engine::State {
 
   /// Whether the engine's context is current, by its mark; not for a released or abandoned engine.
   bool is_current() const { return !is_forked() && mark.is_here(api); }
+  /// Whether objects of the engine's may be deleted: in another context their names are others'. Tells the log if they stay.
+  bool may_delete(const char* what) const noexcept;
+  /// @throws std::invalid_argument  the context of the engine, which was not released, is not current
+  /// @throws DeviceLost
+  void check_current() const;
   /// @throws std::invalid_argument  the engine was released, or (if it checks) its context is not current
+  /// @throws Unsupported            OpenGL would record the call, or refuse it: see gl::why_not_executed()
   /// @throws GlError                this process is a fork of the engine's
   /// Then OpenGL has all buffers again, unless `stays`: see come_back().
   void check_usable(const char* what, bool stays = false);
   /// As check_usable(), for objects that may outlive the engine's release.
   /// @throws std::invalid_argument  the engine was abandoned, or (if it checks, and was not released) its context is not current
-  /// @throws GlError                this process is a fork of the engine's
+  /// @throws Unsupported, GlError   as check_usable()
   void check_context(const char* what, bool stays = false);
   /// Saves OpenGL's state unless a scope does.  @throws Unsupported  transform feedback is active
   void save_bindings(const char* what, std::optional<gl::StateGuard>& guard, gl::Bindings bindings) const;
@@ -128,7 +139,9 @@ struct GLGEMM_HIDDEN Engine::State {
   void save_bindings(const char* what, std::optional<gl::StateGuard>& guard) const { save_bindings(what, guard, all_bindings()); }
   gl::Bindings all_bindings() const { return gl::all_bindings_of(limits.storage_blocks); }
   void log(const std::string& message) const;
-  /// As gl::buffer_bytes(). A scope asks OpenGL once.
+  /// As gl::buffer_bytes().  @throws  as check_current(), where there is no buffer of the name
+  std::int64_t buffer_bytes_now(unsigned buffer) const;
+  /// The same. A scope asks OpenGL once.
   std::int64_t buffer_bytes(unsigned buffer);
   /// The program; compiles it if that was not done before.
   /// @throws RefusedProgram  the driver does not compile or link it
@@ -147,7 +160,9 @@ struct GLGEMM_HIDDEN Engine::State {
   /// Remembers for this engine alone that no small problem runs the program, and tells the log.
   void note_unchecked(const ProgramKey& key, const std::string& why);
   /// Dispatches a program on a C without elements, since some drivers compile at the first dispatch. Leaves bindings changed.
-  void run_on_nothing(const ProgramKey& key, gl::Program& program);
+  void run_on_nothing(const ProgramKey& key, gl::Program& program, const Images& images);
+  /// Notes that a program runs with such images; returns false if it has done so before.
+  bool is_first_run(const ProgramKey& key, const Images& images);
   /// Sets the program's `self_checked`, here and in the program cache.
   void remember_self_check(const ProgramKey& key);
   void forget() noexcept;

@@ -67,7 +67,7 @@ void check_view(const Engine::State& state, const char* what, const BufferView& 
     throw std::invalid_argument(
         fmt::format("{}: the matrix of {}x{} is indexed, and elements in lines alone are moved", what, view.rows, view.columns));
   for (const unsigned buffer : view.bands.empty() ? std::span(&view.buffer, 1) : view.bands)
-    if (const std::string why = why_not_used(buffer, gl::buffer_bytes(state.api, buffer)); !why.empty())
+    if (const std::string why = why_not_used(buffer, state.buffer_bytes_now(buffer)); !why.empty())
       throw std::invalid_argument(fmt::format("{}: {}", what, why));
   // As B of a product without rows.
   const bool stays = op == Op::none;
@@ -78,17 +78,18 @@ void check_view(const Engine::State& state, const char* what, const BufferView& 
   product.b = view;
   product.c = {.buffer = any, .rows = 0, .columns = stays ? view.columns : view.rows, .type = accumulator(view.type)};
   try {
-    validate_product(product, Engine::problem(product), 0, [&](unsigned buffer) { return gl::buffer_bytes(state.api, buffer); });
+    validate_product(product, Engine::problem(product), 0, [&](unsigned buffer) { return state.buffer_bytes_now(buffer); });
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(what + std::string(error.what()).substr(std::string_view("gemm").size()));
   }
 }
 
-void check_unmapped(const gl::Api& api, const char* what, const BandedLines& lines, std::int64_t line, std::int64_t count) {
-  const gl::StateGuard guard(api, gl::copy_bindings);
+void check_unmapped(const Engine::State& state, const char* what, const BandedLines& lines, std::int64_t line,
+                    std::int64_t count) {
+  const gl::StateGuard guard(state.api, gl::copy_bindings);
   for (std::int64_t done = 0; done < count; done += lines.left(line + done)) {
     const unsigned buffer = lines.from(line + done).buffer;
-    if (const std::string why = why_not_used(buffer, gl::buffer_bytes(api, buffer)); !why.empty())
+    if (const std::string why = why_not_used(buffer, state.buffer_bytes_now(buffer)); !why.empty())
       throw std::invalid_argument(fmt::format("{}: {}", what, why));
   }
 }

@@ -45,7 +45,8 @@ void check_view(const Engine::State& state, const char* what, const BufferView& 
 /// Checks that no buffer of `count` lines from `line` on is mapped, for `what`. A device matrix's buffers are there for others to
 /// see.
 /// @throws std::invalid_argument
-void check_unmapped(const gl::Api& api, const char* what, const BandedLines& lines, std::int64_t line, std::int64_t count);
+void check_unmapped(const Engine::State& state, const char* what, const BandedLines& lines, std::int64_t line,
+                    std::int64_t count);
 
 /// Copies `count` lines of `bytes` bytes on the device. Leaves the copy bindings changed.
 void copy_lines(const gl::Api& api, const BandedLines& from, std::int64_t from_line, const BandedLines& to, std::int64_t to_line,

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/lines.hpp"
 #include "base/quantization.hpp"
 #include "base/rounding.hpp"
 #include "engine/offsets.hpp"
@@ -87,20 +88,12 @@ struct Part {
 
 /// Whether two matrices of one buffer have an element in common. They begin at these bytes of it.
 bool matrices_overlap(const BufferView& a, std::int64_t a_begin, const BufferView& b, std::int64_t b_begin) {
-  const std::int64_t a_end = a_begin + span_bytes(a), b_end = b_begin + span_bytes(b);
-  if (a_begin == a_end || b_begin == b_end || a_end <= b_begin || b_end <= a_begin) return false;
-  if (a.indexing || b.indexing) return true;  // elements between others' would take long to tell apart
-  if (lines(a) > lines(b)) return matrices_overlap(b, b_begin, a, a_begin);
-  // Line i of a meets line j of b where b_begin + j * step lies in (begin - b_width, end): one division for each i finds the
-  // least j.
-  const std::int64_t step = bytes_of(b, leading_dimension(b)), b_width = bytes_of(b, width(b));
-  for (std::int64_t i = 0; i < lines(a); ++i) {
-    const std::int64_t begin = a_begin + bytes_of(a, i * leading_dimension(a)), end = begin + bytes_of(a, width(a));
-    const std::int64_t after = begin - b_width - b_begin;  // b's line starts later than this
-    const std::int64_t j = after < 0 ? 0 : after / step + 1;
-    if (j < lines(b) && b_begin + j * step < end) return true;
-  }
-  return false;
+  const auto lines_of = [](const BufferView& x, std::int64_t begin) {
+    const std::int64_t span = span_bytes(x);
+    if (x.indexing) return ByteLines{begin, 1, span, span};  // elements between others' would take long to tell apart
+    return ByteLines{begin, lines(x), bytes_of(x, width(x)), bytes_of(x, leading_dimension(x))};
+  };
+  return overlap(lines_of(a, a_begin), lines_of(b, b_begin));
 }
 
 /// Where the items of a part begin, in increasing order and without repetition.

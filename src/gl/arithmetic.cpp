@@ -1,5 +1,7 @@
 #include "gl/arithmetic.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -38,6 +40,13 @@ void main() {
 }
 )";
 
+// A program that no driver gets wrong: it changes every bit.
+constexpr char control_text[] = R"(
+layout(local_size_x = 1) in;
+layout(std430, binding = 0) buffer Found { uint ran; };
+void main() { ran = ~ran; }
+)";
+
 struct Found {
   float x = 1 + 0x1p-12f, y = -1 - 0x1p-11f, fused = 0;
   std::uint32_t lanes = 0;
@@ -71,6 +80,18 @@ bool shares_fast(const Api& api, Program& program) {
   return others < 2 * own;
 }
 
+/// Runs the program on a buffer of the values, which are then what it left there. Returns the buffer, still bound.
+template <class Values>
+unsigned run_on(const Api& api, const Program& program, Values& values) {
+  const unsigned buffer = create_buffer(api, sizeof values, &values);
+  bind_storage(api, binding_a, buffer, 0, sizeof values);
+  program.use(api);
+  dispatch(api, {1, 1, 1});
+  barrier_before_transfers(api);
+  read_buffer(api, buffer, 0, &values, sizeof values);
+  return buffer;
+}
+
 Arithmetic run(const Api& api) {
   constexpr const char* name = "glgemm's probe of arithmetic";
   const StateGuard guard(api, product_bindings | bit(binding_a));
@@ -84,16 +105,12 @@ Arithmetic run(const Api& api) {
     return {};
   }
   Found found;
-  unsigned buffer = create_buffer(api, sizeof found, &found);
-  bind_storage(api, binding_a, buffer, 0, sizeof found);
-  program.use(api);
-  dispatch(api, {1, 1, 1});
-  barrier_before_transfers(api);
-  read_buffer(api, buffer, 0, &found, sizeof found);
+  unsigned buffer = run_on(api, program, found);
   const bool is_fast = shares_fast(api, program);
   delete_buffer(api, buffer);
   program.destroy(api);
   check_reset(api);  // what a lost context says would be taken for the driver's
+  if (found.lanes == 0) check_dispatches_run(api, "Engine");
   return {found.fused == 0x1p-24f, is_fast ? found.lanes : 0};
 }
 
@@ -109,6 +126,20 @@ void probe_arithmetic(const Api& api, const DeviceInfo& device, Limits& limits) 
   if (found == known.end()) found = known.emplace(driver, run(api)).first;
   limits.fuses_multiply_adds = found->second.fuses;
   limits.subgroup_size = found->second.lanes;
+}
+
+void check_dispatches_run(const Api& api, const char* what) {
+  constexpr const char* name = "glgemm's control of dispatches";
+  const StateGuard guard(api, product_bindings | bit(binding_a));
+  Program program(api, name, (api.es ? "#version 310 es" : "#version 430 core") + std::string(control_text));
+  program.check(api, name, {1, 1, 1});
+  std::uint32_t ran = 0;
+  unsigned buffer = run_on(api, program, ran);
+  delete_buffer(api, buffer);
+  program.destroy(api);
+  check_reset(api);
+  if (ran == 0)
+    throw GlError(fmt::format("{}: OpenGL drops all dispatches, as it does under conditional rendering: end that first", what));
 }
 
 }  // namespace glgemm::gl

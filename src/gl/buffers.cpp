@@ -58,6 +58,7 @@ bool is_out_of_memory(const Api& api) {
 
 unsigned create_buffer(const Api& api, std::int64_t bytes, const void* data) {
   check_memory(api, bytes);
+  const Silence silence(api);
   GLuint buffer = 0;
   api.GenBuffers(1, &buffer);
   api.BindBuffer(GL_COPY_WRITE_BUFFER, buffer);
@@ -90,14 +91,14 @@ void label_buffer(const Api& api, unsigned buffer, std::string_view text) {
 }
 
 bool mark_buffer(const Api& api, unsigned buffer) {
-  if (!api.NV_shader_buffer_load || api.IsNamedBufferResidentNV(buffer)) return false;
+  if (!api.IsNamedBufferResidentNV || api.IsNamedBufferResidentNV(buffer)) return false;
   const ErrorGuard guard(api);
   api.MakeNamedBufferResidentNV(buffer, GL_READ_ONLY);
   return api.IsNamedBufferResidentNV(buffer) != GL_FALSE;
 }
 
 bool is_marked(const Api& api, unsigned buffer) {
-  return api.NV_shader_buffer_load && api.IsBuffer(buffer) && api.IsNamedBufferResidentNV(buffer);
+  return api.IsNamedBufferResidentNV && api.IsBuffer(buffer) && api.IsNamedBufferResidentNV(buffer);
 }
 
 void unmark_buffer(const Api& api, unsigned buffer) noexcept {
@@ -155,6 +156,7 @@ MappedBuffer create_mapped_buffer(const Api& api, std::int64_t bytes) {
   constexpr GLbitfield access = GL_MAP_WRITE_BIT | GL_MAP_PERSISTENT_BIT | GL_MAP_COHERENT_BIT;
   const auto size = static_cast<GLsizeiptr>(bytes);
   check_memory(api, bytes);
+  const Silence silence(api);
   MappedBuffer made;
   api.GenBuffers(1, &made.buffer);
   api.BindBuffer(GL_COPY_WRITE_BUFFER, made.buffer);

@@ -54,8 +54,8 @@ bool is_of_compiler(const Message& message) {
 
 }  // namespace
 
-CompilerMessages::CompilerMessages(const Api& api) : api_(api), group_(api, "glgemm compiles") {
-  if (!group_.is_pushed() || is_wine()) return;
+CompilerMessages::CompilerMessages(const Api& api) : api_(api) {
+  if (!api.DebugMessageCallback || !DebugGroup::has_room(api) || is_wine()) return;
   api.GetPointerv(GL_DEBUG_CALLBACK_FUNCTION, &callback_);
   api.GetPointerv(GL_DEBUG_CALLBACK_USER_PARAM, &user_);
   output_ = api.IsEnabled(GL_DEBUG_OUTPUT) != GL_FALSE;
@@ -66,6 +66,7 @@ CompilerMessages::CompilerMessages(const Api& api) : api_(api), group_(api, "glg
     inboxes().open[number_];
   }
   api.DebugMessageCallback(receive, std::bit_cast<void*>(number_));
+  group_.emplace(api, "glgemm compiles");
   api.DebugMessageControl(GL_DEBUG_SOURCE_SHADER_COMPILER, GL_DONT_CARE, GL_DONT_CARE, 0, nullptr, GL_TRUE);
   // Mesa drops what its compilers say in threads of their own while output is synchronous.
   api.Disable(GL_DEBUG_OUTPUT_SYNCHRONOUS);
@@ -74,6 +75,7 @@ CompilerMessages::CompilerMessages(const Api& api) : api_(api), group_(api, "glg
 
 CompilerMessages::~CompilerMessages() {
   if (number_ == 0) return;
+  group_.reset();
   const auto callback = std::bit_cast<GLDEBUGPROC>(callback_);
   api_.DebugMessageCallback(callback, user_);
   set(api_, GL_DEBUG_OUTPUT, output_);
@@ -87,7 +89,7 @@ CompilerMessages::~CompilerMessages() {
   }
   if (!callback || !output_) return;
   for (const Message& message : messages)
-    if (!is_of_compiler(message))
+    if (!is_of_compiler(message) && message.type != GL_DEBUG_TYPE_PUSH_GROUP && message.type != GL_DEBUG_TYPE_POP_GROUP)
       callback(message.source, message.type, message.id, message.severity, static_cast<GLsizei>(message.text.size()),
                message.text.c_str(), user_);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,8 @@ namespace glgemm::gl {
 ///
 /// Then the application's callback, its user pointer and both switches of debug output are put back. Which messages are enabled
 /// cannot be asked for, but a debug group saves it: where the context's stack of groups is full, nothing is collected, and on
-/// Wine neither. Messages that are not of the compiler go to the application's callback at the end, on this thread; where it has
-/// none they are lost.
+/// Wine neither. No callback hears of the group. Messages that are not of the compiler go to the application's callback at the
+/// end, on this thread; where it has none they are lost.
 class CompilerMessages {
  public:
   explicit CompilerMessages(const Api& api);
@@ -28,7 +29,7 @@ class CompilerMessages {
 
  private:
   const Api& api_;
-  DebugGroup group_;
+  std::optional<DebugGroup> group_;
   std::uintptr_t number_ = 0;  ///< 0: nothing is collected
   void *callback_ = nullptr, *user_ = nullptr;
   bool output_ = false, synchronous_ = false;

@@ -7,10 +7,12 @@
 #include <array>
 #include <atomic>
 #include <thread>
+#include <vector>
 
 #include "base/processor.hpp"
 #include "base/system.hpp"
 #include "gl/api.hpp"
+#include "gl/state.hpp"
 
 namespace glgemm::gl {
 namespace {
@@ -26,26 +28,23 @@ std::int64_t integer(const Api& api, GLenum name) {
   return value;
 }
 
-/// OpenGL ES has some functions under the names of extensions, at least before 3.2.
-void adopt_extensions(Api& api) {
-  const auto adopt = [](auto& function, auto of_extension) {
-    if (!function) function = of_extension;
+/// OpenGL ES has some functions under the names of extensions, at least before 3.2. What is used together is there as a whole, or
+/// its first function is not.
+void complete_optional_functions(Api& api) {
+#define GLGEMM_ADOPT(name, ...) __VA_OPT__(if (!api.name) api.name = api.__VA_ARGS__;)
+  GLGEMM_OPTIONAL_FUNCTIONS(GLGEMM_ADOPT)
+#undef GLGEMM_ADOPT
+  const auto keep_together = [](auto& first, auto... others) {
+    if (!(... && others)) first = nullptr;
   };
-  adopt(api.BufferStorage, api.BufferStorageEXT);
-  adopt(api.TexBuffer, api.TexBufferEXT);
-  adopt(api.TexBufferRange, api.TexBufferRangeEXT);
-  adopt(api.QueryCounter, api.QueryCounterEXT);
-  adopt(api.GetQueryObjectui64v, api.GetQueryObjectui64vEXT);
-  adopt(api.GetGraphicsResetStatus, api.GetGraphicsResetStatusKHR);
-  adopt(api.GetPointerv, api.GetPointervKHR);
-  adopt(api.ObjectLabel, api.ObjectLabelKHR);
-  adopt(api.GetObjectLabel, api.GetObjectLabelKHR);
-  adopt(api.PushDebugGroup, api.PushDebugGroupKHR);
-  adopt(api.PopDebugGroup, api.PopDebugGroupKHR);
-  adopt(api.DebugMessageCallback, api.DebugMessageCallbackKHR);
-  adopt(api.DebugMessageControl, api.DebugMessageControlKHR);
-  adopt(api.DebugMessageInsert, api.DebugMessageInsertKHR);
-  adopt(api.GetDebugMessageLog, api.GetDebugMessageLogKHR);
+  keep_together(api.DebugMessageCallback, api.DebugMessageControl, api.GetPointerv);
+  keep_together(api.GetProgramStageiv, api.GetProgramPipelineiv, api.GetUniformSubroutineuiv, api.UniformSubroutinesuiv);
+  keep_together(api.IsNamedBufferResidentNV, api.MakeNamedBufferResidentNV, api.MakeNamedBufferNonResidentNV);
+  keep_together(api.ObjectLabel, api.GetObjectLabel);
+  keep_together(api.ProgramUniform1d, api.ProgramUniform2d);
+  keep_together(api.PushDebugGroup, api.PopDebugGroup);
+  keep_together(api.QueryCounter, api.GetQueryObjectui64v);
+  keep_together(api.TexBufferRange, api.TexBuffer);
 }
 
 /// The four numbers of GL_ATI_meminfo, in KiB: what is free in all pools, the largest free block, and the same of memory beside
@@ -72,12 +71,48 @@ const GLubyte* GLAD_API_PTR name_or_empty(GLenum list, GLuint index) {
   return name ? name : reinterpret_cast<const GLubyte*>("");
 }
 
+/// The function of that name, or null. wglGetProcAddress gives small numbers, too, for what it does not find.
+GLADapiproc look_up(GetProcAddress get_proc_address, const char* name) {
+  const auto found = get_proc_address(name);
+  const auto number = reinterpret_cast<std::intptr_t>(found);
+  return number >= -1 && number <= 3 ? nullptr : found;
+}
+
 /// For glad: the function of that name by the GetProcAddress.
 GLADapiproc find_function(void* get_proc_address, const char* name) {
-  const auto found = (*static_cast<GetProcAddress*>(get_proc_address))(name);
+  const auto found = look_up(*static_cast<GetProcAddress*>(get_proc_address), name);
   if (!found || name != std::string_view("glGetStringi")) return found;
   get_name = reinterpret_cast<PFNGLGETSTRINGIPROC>(found);
   return reinterpret_cast<GLADapiproc>(&name_or_empty);
+}
+
+// Names of the compatibility profile, which glad's header has not.
+constexpr GLenum list_mode = 0x0B30, list_index = 0x0B33;
+constexpr GLint compile_mode = 0x1300;
+
+/// The list that is being compiled; 0 if none is, and -1 if OpenGL does not answer.
+GLint compiled_list(const Api& api) {
+  GLint list = -1;
+  api.GetIntegerv(list_index, &list);
+  return list;
+}
+
+/// Whether the context has display lists. One that was made without a profile may name none, and is asked.
+bool finds_lists(const Api& api) {
+  GLint profile = 0;
+  if (!api.es) api.GetIntegerv(GL_CONTEXT_PROFILE_MASK, &profile);
+  if (api.es || profile != 0) return (profile & GL_CONTEXT_COMPATIBILITY_PROFILE_BIT) != 0;
+  const ErrorGuard errors(api);
+  return compiled_list(api) >= 0;
+}
+
+/// Refuses a getter that does not find these functions.
+[[noreturn]] void refuse_getter(const std::string& context, const std::vector<std::string_view>& missing) {
+  throw Unsupported(fmt::format(
+      "Engine: {}get_proc_address does not find {}{}: wglGetProcAddress finds no functions of OpenGL 1.1, which opengl32.dll "
+      "exports, and GetProcAddress or dlsym alone find few others; pass the getter of the toolkit that made the context, such as "
+      "glfwGetProcAddress, or eglGetProcAddress",
+      context, missing.front(), missing.size() > 1 ? fmt::format(" and {} more functions", missing.size() - 1) : ""));
 }
 
 /// check_reset() for a context that has no version: none is current, or it is lost.
@@ -85,7 +120,7 @@ void check_reset(GetProcAddress get_proc_address) {
   Api api{};
   for (const char* const name : {"glGetGraphicsResetStatus", "glGetGraphicsResetStatusARB", "glGetGraphicsResetStatusKHR"})
     if (!api.GetGraphicsResetStatus)
-      api.GetGraphicsResetStatus = reinterpret_cast<decltype(api.GetGraphicsResetStatus)>(get_proc_address(name));
+      api.GetGraphicsResetStatus = reinterpret_cast<decltype(api.GetGraphicsResetStatus)>(look_up(get_proc_address, name));
   check_reset(api);
 }
 
@@ -93,22 +128,31 @@ void check_reset(GetProcAddress get_proc_address) {
 
 Context load(GetProcAddress get_proc_address) {
   auto api = std::make_shared<Api>();
-  const auto get_string = reinterpret_cast<PFNGLGETSTRINGPROC>(get_proc_address("glGetString"));
+  const auto get_string = reinterpret_cast<PFNGLGETSTRINGPROC>(look_up(get_proc_address, "glGetString"));
+  if (!get_string && look_up(get_proc_address, "glDispatchCompute")) refuse_getter("", {"glGetString"});
   const GLubyte* const version_text = get_string ? get_string(GL_VERSION) : nullptr;
   if (!version_text) {
     check_reset(get_proc_address);
-    throw Unsupported("Engine: no OpenGL context is current on this thread");
+    throw Unsupported(fmt::format("Engine: no OpenGL context is current on this thread{}",
+                                  get_string ? "" : ", or get_proc_address is of another library: it does not find glGetString"));
   }
   const std::string found = reinterpret_cast<const char*>(version_text);
   api->es = found.starts_with("OpenGL ES");
   const int version =
       (api->es ? gladLoadGLES2ContextUserPtr : gladLoadGLContextUserPtr)(api.get(), find_function, &get_proc_address);
   if (api->GetStringi) api->GetStringi = get_name;
-  if (version == 0) check_reset(get_proc_address);
-  if (version < (api->es ? GLAD_MAKE_VERSION(3, 1) : GLAD_MAKE_VERSION(4, 3)))
-    throw Unsupported(fmt::format("Engine: the context has {}{}; OpenGL 4.3, OpenGL ES 3.1 or newer is needed",
-                                  api->es ? "" : "OpenGL ", found));
-  if (api->es) adopt_extensions(*api);
+  if (version == 0) check_reset(get_proc_address);  // else it could not ask for extensions
+  const std::string context = fmt::format("the context has {}{}", api->es ? "" : "OpenGL ", found);
+  if (!(api->es ? api->ES_VERSION_3_1 : api->VERSION_4_3))
+    throw Unsupported(fmt::format("Engine: {}; OpenGL 4.3, OpenGL ES 3.1 or newer is needed", context));
+  std::vector<std::string_view> missing;
+#define GLGEMM_ASK(name) \
+  if (!api->name) missing.push_back("gl" #name);
+  GLGEMM_NEEDED_FUNCTIONS(GLGEMM_ASK)
+#undef GLGEMM_ASK
+  if (!missing.empty()) refuse_getter(context + ", but ", missing);
+  complete_optional_functions(*api);
+  api->lists = finds_lists(*api);
   // A driver that computes on a CPU has the machine's memory, whatever it says.
   if (!device_info(*api).software) api->memory_bytes = query_memory_bytes(*api);
   if (api->PushDebugGroup) api->GetIntegerv(GL_MAX_DEBUG_GROUP_STACK_DEPTH, &api->max_debug_groups);
@@ -154,7 +198,7 @@ Limits query_limits(const Api& api, const DeviceInfo& device) {
   limits.workgroup_invocations = integer(api, GL_MAX_COMPUTE_WORK_GROUP_INVOCATIONS);
   limits.shared_bytes = integer(api, GL_MAX_COMPUTE_SHARED_MEMORY_SIZE);
   // Doubles are core since OpenGL 4.0, but some drivers claim 4.0 without them. The extension tells.
-  limits.f64 = has_extension(api, "GL_ARB_gpu_shader_fp64");
+  limits.f64 = api.ProgramUniform1d && has_extension(api, "GL_ARB_gpu_shader_fp64");
   // Shaders index the vectors of a buffer texture by an int. All drivers have at least eight image units.
   if (api.TexBufferRange && integer(api, GL_TEXTURE_BUFFER_OFFSET_ALIGNMENT) <= 256 &&
       integer(api, GL_MAX_COMPUTE_IMAGE_UNIFORMS) >= 2)
@@ -194,6 +238,23 @@ bool captures_vertices(const Api& api) {
   return active && !paused;
 }
 
+bool has_lists(const Api& api) {
+  return api.lists;
+}
+
+std::string why_not_executed(const Api& api) {
+  const GLint list = api.lists ? compiled_list(api) : 0;
+  if (list == 0) return {};
+  check_reset(api);
+  if (list < 0) return "OpenGL does not answer: no context is current, or the call is between glBegin and glEnd";
+  GLint mode = 0;
+  api.GetIntegerv(list_mode, &mode);
+  return fmt::format(
+      "display list {} is being compiled ({}), and would record a part of the call: call before glNewList or after "
+      "glEndList",
+      list, mode == compile_mode ? "GL_COMPILE" : "GL_COMPILE_AND_EXECUTE");
+}
+
 std::int64_t memory_bytes(const Api& api) {
   return api.memory_bytes;
 }
@@ -205,6 +266,12 @@ std::int64_t free_memory_bytes(const Api& api) {
   else if (api.ATI_meminfo)
     kib = ati_free_memory(api)[0];
   return std::int64_t{kib} * 1024;
+}
+
+void barrier_before(const Api& api, Use next) {
+  // The numbers of uses are OpenGL's. Where no buffer stays mapped, it does not know that bit.
+  const auto bits = static_cast<GLbitfield>(next), unknown = api.BufferStorage ? 0u : GL_CLIENT_MAPPED_BUFFER_BARRIER_BIT;
+  api.MemoryBarrier(next == Use::anything ? GL_ALL_BARRIER_BITS : bits & ~unknown);
 }
 
 void flush(const Api& api) {
@@ -231,7 +298,7 @@ void ContextMark::place(const Api& api) {
 bool ContextMark::is_here(const Api& api) const {
   // Another context has no pipeline of this name, or one with another label. Without a context the function may be missing.
   if (!api.IsProgramPipeline || !api.IsProgramPipeline(pipeline_)) return false;
-  if (!api.GetObjectLabel) return true;  // OpenGL ES without GL_KHR_debug
+  if (!api.ObjectLabel) return true;  // OpenGL ES without GL_KHR_debug
   char found[64] = "";
   api.GetObjectLabel(GL_PROGRAM_PIPELINE, pipeline_, sizeof found, nullptr, found);
   return label_ == found;
@@ -242,11 +309,13 @@ void ContextMark::destroy(const Api& api) noexcept {
   pipeline_ = 0;
 }
 
-DebugGroup::DebugGroup(const Api& api, std::string_view text) : api_(api) {
-  if (api.max_debug_groups == 0) return;
+bool DebugGroup::has_room(const Api& api) {
   GLint depth = 0;
-  api.GetIntegerv(GL_DEBUG_GROUP_STACK_DEPTH, &depth);
-  pushed_ = depth < api.max_debug_groups;
+  if (api.max_debug_groups > 0) api.GetIntegerv(GL_DEBUG_GROUP_STACK_DEPTH, &depth);
+  return depth < api.max_debug_groups;
+}
+
+DebugGroup::DebugGroup(const Api& api, std::string_view text) : api_(api), pushed_(has_room(api)) {
   if (pushed_) api.PushDebugGroup(GL_DEBUG_SOURCE_THIRD_PARTY, 0, static_cast<GLsizei>(text.size()), text.data());
 }
 

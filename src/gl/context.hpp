@@ -41,11 +41,18 @@ int context_flags(const Api& api);
 bool compiles_in_background(const Api& api);
 /// Whether transform feedback is active and not paused. OpenGL then lets no program be bound.
 bool captures_vertices(const Api& api);
+/// Whether the context has display lists, and glBegin: those of the compatibility profile do.
+bool has_lists(const Api& api);
+/// Why OpenGL would not execute a call: a display list is being compiled, which takes it instead; or between glBegin and glEnd it
+/// executes none. Empty if it would, and in contexts that have neither, which costs nothing there.  @throws DeviceLost
+std::string why_not_executed(const Api& api);
 /// Bytes of memory that the device has for all buffers; 0 if the driver does not say, or computes on a CPU.
 std::int64_t memory_bytes(const Api& api);
 /// Bytes of device memory that the driver reports as free; 0 if it does not say.
 std::int64_t free_memory_bytes(const Api& api);
 
+/// Has the uses to come see what shaders have written.
+void barrier_before(const Api& api, Use next);
 /// Has the device begin what was enqueued.
 void flush(const Api& api);
 /// @throws DeviceLost  the context was reset
@@ -71,11 +78,11 @@ class DebugGroup {
   ~DebugGroup();
   DebugGroup(const DebugGroup&) = delete;
   DebugGroup& operator=(const DebugGroup&) = delete;
-  bool is_pushed() const noexcept { return pushed_; }
+  static bool has_room(const Api& api);
 
  private:
   const Api& api_;
-  bool pushed_ = false;
+  const bool pushed_;
 };
 
 }  // namespace glgemm::gl

@@ -1,6 +1,9 @@
 // What a call binds, and how the application's state is put back.
 #include "gl/state.hpp"
 
+#include <bit>
+#include <utility>
+
 #include "gl/api.hpp"
 
 namespace glgemm::gl {
@@ -29,10 +32,27 @@ constexpr unsigned unit_bit(unsigned unit) {
   return image_panels << unit;
 }
 
+/// How many places for subroutine uniforms the stage has in the current program, or where that is 0, in the pipeline.
+std::size_t subroutine_uniforms(const Api& api, GLuint program, GLuint pipeline, GLenum stage) {
+  GLint of_stage = static_cast<GLint>(program);
+  if (program == 0) api.GetProgramPipelineiv(pipeline, stage, &of_stage);
+  const auto ask = [&](GLenum what) {
+    GLint count = 0;
+    if (of_stage != 0) api.GetProgramStageiv(static_cast<GLuint>(of_stage), stage, what, &count);
+    return static_cast<std::size_t>(count);
+  };
+  // Mesa has an error for the places of a stage that the program lacks.
+  return ask(GL_ACTIVE_SUBROUTINE_UNIFORMS) > 0 ? ask(GL_ACTIVE_SUBROUTINE_UNIFORM_LOCATIONS) : 0;
+}
+
 }  // namespace
 
+unsigned active_unit(const Api& api) {
+  return static_cast<GLuint>(integer(api, GL_ACTIVE_TEXTURE)) - GL_TEXTURE0;
+}
+
 StateGuard::StateGuard(const Api& api, Bindings bindings) : api_(api), bindings_(bindings) {
-  if (saves(program_binding)) program_ = integer(api, GL_CURRENT_PROGRAM);
+  if (saves(program_binding)) save_program();
   if (saves(storage_binding)) storage_ = integer(api, GL_SHADER_STORAGE_BUFFER_BINDING);
   if (saves(copy_bindings)) {
     copy_read_ = integer(api, GL_COPY_READ_BUFFER_BINDING);
@@ -43,6 +63,7 @@ StateGuard::StateGuard(const Api& api, Bindings bindings) : api_(api), bindings_
   if (saves(draw_framebuffer_binding)) draw_framebuffer_ = integer(api, GL_DRAW_FRAMEBUFFER_BINDING);
   if (saves(texture_binding)) texture_ = integer(api, GL_TEXTURE_BINDING_2D);
   if (saves(texture_array_binding)) texture_array_ = integer(api, GL_TEXTURE_BINDING_2D_ARRAY);
+  if (saves(sampler_binding)) sampler_ = integer(api, GL_SAMPLER_BINDING);
   for (GLuint i = 0; i < storage_bindings; ++i)
     if (saves(bit(static_cast<Binding>(i))))
       indexed_[i] = {integer(api, GL_SHADER_STORAGE_BUFFER_BINDING, i), long_integer(api, GL_SHADER_STORAGE_BUFFER_START, i),
@@ -54,8 +75,24 @@ StateGuard::StateGuard(const Api& api, Bindings bindings) : api_(api), bindings_
                        integer(api, GL_IMAGE_BINDING_ACCESS, unit),  integer(api, GL_IMAGE_BINDING_FORMAT, unit)};
 }
 
+void StateGuard::save_program() {
+  program_ = integer(api_, GL_CURRENT_PROGRAM);
+  if (!api_.GetProgramStageiv) return;  // OpenGL ES has no subroutines
+  if (program_ == 0) pipeline_ = integer(api_, GL_PROGRAM_PIPELINE_BINDING);
+  if (program_ == 0 && pipeline_ == 0) return;
+  // Each time, since a program that is linked again, or another one, may have the name.
+  for (const GLenum stage : {GLenum{GL_VERTEX_SHADER}, GLenum{GL_TESS_CONTROL_SHADER}, GLenum{GL_TESS_EVALUATION_SHADER},
+                             GLenum{GL_GEOMETRY_SHADER}, GLenum{GL_FRAGMENT_SHADER}, GLenum{GL_COMPUTE_SHADER}}) {
+    const std::size_t count = subroutine_uniforms(api_, static_cast<GLuint>(program_), static_cast<GLuint>(pipeline_), stage);
+    if (count == 0) continue;
+    subroutines_.push_back({stage, std::vector<GLuint>(count)});
+    for (std::size_t i = 0; i < count; ++i)
+      api_.GetUniformSubroutineuiv(stage, static_cast<GLint>(i), &subroutines_.back().chosen[i]);
+  }
+}
+
 StateGuard::~StateGuard() {
-  if (saves(program_binding)) api_.UseProgram(living(api_.IsProgram, program_));
+  if (saves(program_binding)) put_back_program();
   put_back_storage();
   put_back_images();
   if (saves(copy_bindings)) {
@@ -65,8 +102,19 @@ StateGuard::~StateGuard() {
   if (saves(texture_buffer_binding)) api_.BindTexture(GL_TEXTURE_BUFFER, living(api_.IsTexture, texture_buffer_));
   if (saves(texture_binding)) api_.BindTexture(GL_TEXTURE_2D, living(api_.IsTexture, texture_));
   if (saves(texture_array_binding)) api_.BindTexture(GL_TEXTURE_2D_ARRAY, living(api_.IsTexture, texture_array_));
+  if (saves(sampler_binding)) api_.BindSampler(active_unit(api_), living(api_.IsSampler, sampler_));
   if (saves(query_buffer_binding) && query_buffer_ != 0) api_.BindBuffer(GL_QUERY_BUFFER, living(api_.IsBuffer, query_buffer_));
   if (saves(draw_framebuffer_binding)) api_.BindFramebuffer(GL_DRAW_FRAMEBUFFER, living(api_.IsFramebuffer, draw_framebuffer_));
+}
+
+void StateGuard::put_back_program() const {
+  const GLuint program = living(api_.IsProgram, program_);
+  api_.UseProgram(program);
+  if (subroutines_.empty() || static_cast<GLint>(program) != program_) return;
+  if (program == 0 && integer(api_, GL_PROGRAM_PIPELINE_BINDING) != pipeline_) return;  // deleted, or another one in a scope
+  for (const auto& [stage, chosen] : subroutines_)
+    if (subroutine_uniforms(api_, program, static_cast<GLuint>(pipeline_), stage) == chosen.size())
+      api_.UniformSubroutinesuiv(stage, static_cast<GLsizei>(chosen.size()), chosen.data());
 }
 
 void StateGuard::put_back_storage() const {
@@ -95,7 +143,16 @@ void StateGuard::unbind_query_buffer() const {
   if (query_buffer_ != 0) api_.BindBuffer(GL_QUERY_BUFFER, 0);
 }
 
+Silence::Silence(const Api& api) : api_(api), was_on_(api.DebugMessageCallback && api.IsEnabled(GL_DEBUG_OUTPUT) != GL_FALSE) {
+  if (was_on_) api.Disable(GL_DEBUG_OUTPUT);
+}
+
+Silence::~Silence() {
+  if (was_on_) api_.Enable(GL_DEBUG_OUTPUT);
+}
+
 void raise_error(const Api& api, unsigned error) {
+  const Silence silence(api);
   switch (error) {
     case GL_INVALID_FRAMEBUFFER_OPERATION: {  // clearing a framebuffer that has no attachment gives one
       const StateGuard guard(api, draw_framebuffer_binding);
@@ -120,7 +177,7 @@ void raise_error(const Api& api, unsigned error) {
   }
 }
 
-ErrorGuard::ErrorGuard(const Api& api) : api_(api), pending_(api.GetError()) {}
+ErrorGuard::ErrorGuard(const Api& api) : api_(api), silence_(api), pending_(api.GetError()) {}
 
 ErrorGuard::~ErrorGuard() {
   // A few flags at most: of a context that is lost, the error stays.
@@ -158,10 +215,22 @@ void attach(const Api& api, BufferImage& image, GLuint buffer, std::int64_t begi
 }
 }  // namespace
 
+namespace {
+constexpr std::int64_t image_alignment = 256;  // query_limits() sees to it that no driver needs more
+/// Where an image begins and ends that has these bytes.
+std::pair<std::int64_t, std::int64_t> image_range(std::int64_t begin, std::int64_t size_bytes) {
+  return {begin / image_alignment * image_alignment, (begin + size_bytes) / 16 * 16};
+}
+}  // namespace
+
+ImageKind image_kind(std::int64_t buffer_bytes, std::int64_t begin, std::int64_t size_bytes) {
+  const auto [first, end] = image_range(begin, size_bytes);
+  return {std::has_single_bit(static_cast<std::uint64_t>(buffer_bytes)), (end - first) % 256 == 0};
+}
+
 std::int64_t bind_image(const Api& api, unsigned unit, BufferImage& image, unsigned buffer, std::int64_t begin,
                         std::int64_t size_bytes) {
-  constexpr std::int64_t alignment = 256;  // query_limits() sees to it that no driver needs more
-  const std::int64_t aligned = begin / alignment * alignment, end = (begin + size_bytes) / 16 * 16;
+  const auto [aligned, end] = image_range(begin, size_bytes);
   if (image.buffer != buffer || image.begin != aligned || image.begin + image.size_bytes < end)
     attach(api, image, buffer, aligned, end - aligned);
   api.BindImageTexture(unit, image.texture, 0, GL_FALSE, 0, GL_READ_ONLY, GL_RGBA32UI);

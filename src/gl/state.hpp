@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "gl/context.hpp"
 #include "kernels/interface.hpp"
@@ -32,6 +33,8 @@ constexpr Bindings texture_buffer_binding = copy_bindings << 1, query_buffer_bin
                    draw_framebuffer_binding = query_buffer_binding << 1;
 /// The active texture unit's 2D texture, and its 2D array texture.
 constexpr Bindings texture_binding = draw_framebuffer_binding << 1, texture_array_binding = texture_binding << 1;
+/// The active texture unit's sampler.
+constexpr Bindings sampler_binding = texture_array_binding << 1;
 /// What every product changes, and what any product may.
 constexpr Bindings product_bindings = program_binding | storage_binding | copy_bindings;
 constexpr Bindings all_bindings = product_bindings | all_storage | image_panels | image_a;
@@ -64,22 +67,47 @@ class StateGuard {
   struct Image {
     int texture = 0, level = 0, layered = 0, layer = 0, access = 0, format = 0;
   };
+  /// What the application has chosen for the subroutine uniforms of a stage, which glUseProgram resets.
+  struct Subroutines {
+    unsigned stage = 0;
+    std::vector<unsigned> chosen{};
+  };
   bool saves(Bindings bindings) const noexcept { return (bindings_ & bindings) != 0; }
+  void save_program();
+  void put_back_program() const;
   void put_back_storage() const;
   void put_back_images() const;
 
   const Api& api_;
   Bindings bindings_;
-  int program_ = 0, storage_ = 0, copy_read_ = 0, copy_write_ = 0;
-  int texture_buffer_ = 0, query_buffer_ = 0, draw_framebuffer_ = 0, texture_ = 0, texture_array_ = 0;
+  int program_ = 0, pipeline_ = 0, storage_ = 0, copy_read_ = 0, copy_write_ = 0;
+  int texture_buffer_ = 0, query_buffer_ = 0, draw_framebuffer_ = 0, texture_ = 0, texture_array_ = 0, sampler_ = 0;
+  std::vector<Subroutines> subroutines_;  ///< of the stages that have some
   std::array<Indexed, storage_bindings> indexed_;
   std::array<Image, image_units> images_;
 };
 
+/// While it lives, the application's debug output hears nothing: what goes wrong is glgemm's own doing.
+class Silence {
+ public:
+  explicit Silence(const Api& api);
+  ~Silence();
+  Silence(const Silence&) = delete;
+  Silence& operator=(const Silence&) = delete;
+
+ private:
+  const Api& api_;
+  const bool was_on_;
+};
+
+/// The number of the active texture unit.
+unsigned active_unit(const Api& api);
+
 /// Makes an error pending again that glGetError handed out.
 void raise_error(const Api& api, unsigned error);
 
-/// While it lives, calls may fail that are tried: their errors are cleared at its end, and an error that was pending is so again.
+/// While it lives, calls may fail that are tried: no debug output hears of it, their errors are cleared at its end, and an error
+/// that was pending is so again.
 class ErrorGuard {
  public:
   explicit ErrorGuard(const Api& api);
@@ -89,7 +117,8 @@ class ErrorGuard {
 
  private:
   const Api& api_;
-  unsigned pending_;
+  const Silence silence_;
+  const unsigned pending_;
 };
 
 /// Binds a part of a buffer, or the whole, for shaders to read and write.
@@ -110,6 +139,14 @@ struct BufferImage {
 /// byte of the image at which they begin.
 std::int64_t bind_image(const Api& api, unsigned unit, BufferImage& image, unsigned buffer, std::int64_t begin,
                         std::int64_t size_bytes);
+/// What a driver may have compiled into a program that reads a part of a buffer as an image; llvmpipe has. Another kind is other
+/// machine code, made at the first dispatch.
+struct ImageKind {
+  bool power_of_two = false;  ///< the buffer's size
+  bool whole = true;          ///< the image is a multiple of 256 bytes
+};
+/// The kind of the image that bind_image() makes.
+ImageKind image_kind(std::int64_t buffer_bytes, std::int64_t begin, std::int64_t size_bytes);
 /// Lets go of the image's buffer, which the texture would keep alive.
 void release_image(const Api& api, BufferImage& image);
 void destroy_image(const Api& api, BufferImage& image) noexcept;

@@ -1,18 +1,47 @@
 #include "gl/textures.hpp"
 
+#include <fmt/core.h>
+
+#include <utility>
+
 #include "gl/api.hpp"
-#include "gl/state.hpp"
 
 namespace glgemm::gl {
 
 const TexelFormat& texel_format(int number) noexcept {
-  static constexpr std::array<TexelFormat, texel_formats> formats{{{GL_RGBA8, "GL_RGBA8", 4, true, true, true},
-                                                                   {GL_RGBA16F, "GL_RGBA16F", 4, false, true, true},
-                                                                   {GL_RGBA32F, "GL_RGBA32F", 4, false, true, false},
-                                                                   {GL_R8, "GL_R8", 1, true, false, true},
-                                                                   {GL_R16F, "GL_R16F", 1, false, false, true},
-                                                                   {GL_R32F, "GL_R32F", 1, false, true, false}}};
-  return formats[static_cast<std::size_t>(number)];
+  using enum kernels::Texels;
+#define GLGEMM_ROW(name, in_glsl, channels, texels, in_es) {GL_##name, channels, texels, in_es},
+  static constexpr TexelFormat formats[] = {GLGEMM_TEXELS(GLGEMM_ROW)};
+#undef GLGEMM_ROW
+  return formats[number];
+}
+
+int most_exact_format() noexcept {
+  int number = 0;
+  while (texel_format(number).name != GL_RGBA32F) ++number;
+  return number;
+}
+
+std::string format_text(unsigned format) {
+  static constexpr std::pair<GLenum, const char*> names[] = {
+#define GLGEMM_ROW(name, ...) {GL_##name, "GL_" #name},
+#define GLGEMM_OTHERS(ROW)                                                                                                       \
+  ROW(RED)                                                                                                                       \
+  ROW(RG)                                                                                                                        \
+  ROW(RGB) ROW(RGBA) ROW(R3_G3_B2) ROW(RGB4) ROW(RGB5) ROW(RGB565) ROW(RGB8) ROW(RGB8_SNORM) ROW(RGB10) ROW(RGB12) ROW(RGB16)    \
+      ROW(RGB16_SNORM) ROW(RGBA2) ROW(RGBA4) ROW(RGB5_A1) ROW(RGBA12) ROW(SRGB) ROW(SRGB8) ROW(SRGB_ALPHA) ROW(SRGB8_ALPHA8)     \
+          ROW(RGB16F) ROW(RGB32F) ROW(RGB9_E5) ROW(RGB10_A2UI) ROW(R8I) ROW(R8UI) ROW(R16I) ROW(R16UI) ROW(R32I) ROW(R32UI)      \
+              ROW(RG8I) ROW(RG8UI) ROW(RG16I) ROW(RG16UI) ROW(RG32I) ROW(RG32UI) ROW(RGB8I) ROW(RGB8UI) ROW(RGB16I) ROW(RGB16UI) \
+                  ROW(RGB32I) ROW(RGB32UI) ROW(RGBA8I) ROW(RGBA8UI) ROW(RGBA16I) ROW(RGBA16UI) ROW(RGBA32I) ROW(RGBA32UI)        \
+                      ROW(DEPTH_COMPONENT) ROW(DEPTH_COMPONENT16) ROW(DEPTH_COMPONENT24) ROW(DEPTH_COMPONENT32)                  \
+                          ROW(DEPTH_COMPONENT32F) ROW(DEPTH_STENCIL) ROW(DEPTH24_STENCIL8) ROW(DEPTH32F_STENCIL8)                \
+                              ROW(STENCIL_INDEX8)
+      GLGEMM_TEXELS(GLGEMM_ROW) GLGEMM_OTHERS(GLGEMM_ROW)
+#undef GLGEMM_ROW
+  };
+  for (const auto& [name, text] : names)
+    if (name == format) return text;
+  return fmt::format("{:#x}", format);  // a compressed one, or an extension's
 }
 
 namespace {
@@ -26,14 +55,18 @@ Bindings binding_of(bool is_array) {
 
 }  // namespace
 
-OwnTexture::OwnTexture(const Api& api, int number, int width, int height) : api_(api) {
-  const StateGuard guard(api, texture_binding);
+OwnTexture::OwnTexture(const Api& api, int number, bool is_array, int width, int height) : api_(api) {
+  const StateGuard guard(api, binding_of(is_array));
+  const GLenum target = target_of(is_array);
   api.GenTextures(1, &name_);
-  api.BindTexture(GL_TEXTURE_2D, name_);
-  api.TexStorage2D(GL_TEXTURE_2D, 1, texel_format(number).name, width, height);
+  api.BindTexture(target, name_);
+  if (is_array)
+    api.TexStorage3D(target, 1, texel_format(number).name, width, height, 2);
+  else
+    api.TexStorage2D(target, 1, texel_format(number).name, width, height);
   // OpenGL ES filters no 32-bit texels: with another filter, shaders would not be given them.
-  api.TexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, GL_NEAREST);
-  api.TexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MAG_FILTER, GL_NEAREST);
+  api.TexParameteri(target, GL_TEXTURE_MIN_FILTER, GL_NEAREST);
+  api.TexParameteri(target, GL_TEXTURE_MAG_FILTER, GL_NEAREST);
 }
 
 OwnTexture::~OwnTexture() {
@@ -45,10 +78,6 @@ std::optional<TextureLevel> texture_level(const Api& api, unsigned texture, bool
   const ErrorGuard errors(api);  // a texture of another kind cannot be bound, and a level may be past the last that there can be
   const GLenum target = target_of(is_array);
   GLint value = 0;
-  if (api.GetTextureParameteriv) {  // of OpenGL 4.5
-    api.GetTextureParameteriv(texture, GL_TEXTURE_TARGET, &value);
-    if (value != 0 && static_cast<GLenum>(value) != target) return std::nullopt;  // Mesa's compatibility contexts do not say it
-  }
   const StateGuard guard(api, binding_of(is_array));
   api.BindTexture(target, texture);
   api.GetIntegerv(is_array ? GL_TEXTURE_BINDING_2D_ARRAY : GL_TEXTURE_BINDING_2D, &value);
@@ -63,6 +92,13 @@ std::optional<TextureLevel> texture_level(const Api& api, unsigned texture, bool
   result.height = ask(GL_TEXTURE_HEIGHT);
   result.layers = is_array ? ask(GL_TEXTURE_DEPTH) : 1;
   result.format = static_cast<unsigned>(ask(GL_TEXTURE_INTERNAL_FORMAT));
+  constexpr GLenum types[] = {GL_TEXTURE_RED_TYPE, GL_TEXTURE_GREEN_TYPE, GL_TEXTURE_BLUE_TYPE, GL_TEXTURE_ALPHA_TYPE};
+  for (int i = 0; i < 4; ++i)
+    if (const GLint type = ask(types[i]); type == GL_FLOAT || type == GL_UNSIGNED_NORMALIZED || type == GL_SIGNED_NORMALIZED)
+      result.channels = i + 1;
+    else if (i == 0)
+      break;
+  for (GLenum i = 0; i < 4; ++i) api.GetTexParameteriv(target, GL_TEXTURE_SWIZZLE_R + i, &result.swizzle[i]);
   api.GetTexParameteriv(target, GL_TEXTURE_IMMUTABLE_FORMAT, &value);
   result.is_immutable = value != 0;
   api.GetTexParameteriv(target, GL_TEXTURE_BASE_LEVEL, &result.base_level);
@@ -72,19 +108,29 @@ std::optional<TextureLevel> texture_level(const Api& api, unsigned texture, bool
   return result;
 }
 
-LevelGuard::LevelGuard(const Api& api, unsigned texture, bool is_array, int level, const TextureLevel& found, int number)
+std::string instead_of_writing(const Api& api, const TextureLevel& level) {
+  const bool has_views = !api.es && level.is_immutable && level.format == GL_SRGB8_ALPHA8;
+  return std::string(has_views ? "make a GL_RGBA8 view of it (glTextureView), which takes numbers as they are stored; or " : "") +
+         "write to a GL_RGBA8 or GL_RGBA16F texture of glTexStorage2D and copy it by glBlitFramebuffer";
+}
+
+LevelGuard::LevelGuard(const Api& api, unsigned texture, bool is_array, int level, const TextureLevel& found, bool to_write)
     : api_(api), texture_(texture), is_array_(is_array) {
   const auto change = [&](GLenum name, int was, int needed) {
     if (was != needed) changed_[count_++] = {name, was, needed};
   };
-  const bool has_mipmaps = found.min_filter != GL_NEAREST && found.min_filter != GL_LINEAR;
+  const bool has_mipmaps = to_write && found.min_filter != GL_NEAREST && found.min_filter != GL_LINEAR;
   // Immutable storage has all its levels. In other textures a lone level is complete, and so is the first where no filter asks
   // for those behind it.
   const bool alone = !found.is_immutable && (has_mipmaps || level != found.base_level || level > found.max_level);
   if (alone || level < found.base_level) change(GL_TEXTURE_BASE_LEVEL, found.base_level, level);
   if (alone || level > found.max_level) change(GL_TEXTURE_MAX_LEVEL, found.max_level, level);
-  if (api.es && !texel_format(number).filtered_in_es) {  // a texture whose filter OpenGL ES does not know is incomplete
-    change(GL_TEXTURE_MIN_FILTER, found.min_filter, GL_NEAREST);
+  lod_ = alone || level < found.base_level ? 0 : level - found.base_level;
+  if (!to_write)  // images know no swizzle
+    for (std::size_t i = 0; i < 4; ++i)
+      change(GL_TEXTURE_SWIZZLE_R + static_cast<GLenum>(i), found.swizzle[i], GL_RED + static_cast<int>(i));
+  else if (api.es && (found.format == GL_RGBA32F || found.format == GL_R32F)) {
+    change(GL_TEXTURE_MIN_FILTER, found.min_filter, GL_NEAREST);  // with a filter that OpenGL ES does not know it is incomplete
     change(GL_TEXTURE_MAG_FILTER, found.mag_filter, GL_NEAREST);
   }
   set(&Parameter::needed);
@@ -108,12 +154,25 @@ void LevelGuard::set(int Parameter::*value) {
   }
 }
 
-void bind_texture_image(const Api& api, unsigned texture, int level, int layer, int number, bool to_write) {
-  api.BindImageTexture(0, texture, level, GL_FALSE, layer, to_write ? GL_WRITE_ONLY : GL_READ_ONLY, texel_format(number).name);
+FetchedTexture::FetchedTexture(const Api& api, unsigned texture, bool is_array)
+    : api_(api), guard_(api, binding_of(is_array) | sampler_binding), unit_(active_unit(api)) {
+  api.BindTexture(target_of(is_array), texture);
+  api.GenSamplers(1, &sampler_);
+  for (const auto name : {GL_TEXTURE_MIN_FILTER, GL_TEXTURE_MAG_FILTER})
+    api.SamplerParameteri(sampler_, static_cast<GLenum>(name), GL_NEAREST);
+  api.BindSampler(unit_, sampler_);
+}
+
+FetchedTexture::~FetchedTexture() {
+  api_.DeleteSamplers(1, &sampler_);
+}
+
+void bind_texture_image(const Api& api, unsigned texture, int level, int layer, int number) {
+  api.BindImageTexture(0, texture, level, GL_FALSE, layer, GL_WRITE_ONLY, texel_format(number).name);
 }
 
 void barrier_before_texture_copy(const Api& api) {
-  api.MemoryBarrier(GL_SHADER_IMAGE_ACCESS_BARRIER_BIT | GL_SHADER_STORAGE_BARRIER_BIT);
+  api.MemoryBarrier(GL_SHADER_IMAGE_ACCESS_BARRIER_BIT | GL_TEXTURE_FETCH_BARRIER_BIT | GL_SHADER_STORAGE_BARRIER_BIT);
 }
 
 void barrier_after_texture_write(const Api& api) {

@@ -10,12 +10,14 @@ struct Texture {
   int workgroup_y = 8;
   int texels = 0;
   int writes = 0;
+  int array = 0;
 };
 constexpr Parameter<Texture> list[] = {
     {"workgroup_x", "WORKGROUP_X", &Texture::workgroup_x, powers_of_two(1, 32), "invocations along the width"},
     {"workgroup_y", "WORKGROUP_Y", &Texture::workgroup_y, powers_of_two(1, 32), "invocations along the height"},
-    {"texels", "", &Texture::texels, integers(0, 5), "a texel's format: rgba8, rgba16f, rgba32f, r8, r16f or r32f"},
-    {"writes", "WRITES", &Texture::writes, flag, "1: from the buffer to the texture"}};
+    {"texels", "", &Texture::texels, integers(0, texel_formats - 1), "a texel's format, if it is written: rgba8 and so on"},
+    {"writes", "WRITES", &Texture::writes, flag, "1: from the buffer to the texture"},
+    {"array", "ARRAY", &Texture::array, flag, "1: a layer of an array is read; what is written is always one layer"}};
 
 constexpr About about{.name = "texture", .summary = "copies between textures and images in a buffer"};
 
@@ -28,11 +30,17 @@ class TextureFamily final : public FamilyOf<Family, about, list> {
     return buffer == binding_c || (buffer == binding_a && read(key.kernel).writes != 0);
   }
   std::vector<Macro> derived_macros(const Texture& k) const override {
-    static constexpr const char* formats[] = {"rgba8", "rgba16f", "rgba32f", "r8", "r16f", "r32f"};
+#define GLGEMM_ROW(name, in_glsl, ...) #in_glsl,
+    static constexpr const char* formats[] = {GLGEMM_TEXELS(GLGEMM_ROW)};
+#undef GLGEMM_ROW
     return {{"TEXELS", formats[k.texels]}};
   }
-  bool has_panels_uniform(const ProgramKey&) const override { return false; }
-  bool has_parts_uniform(const ProgramKey&) const override { return false; }
+  bool has_panels_uniform(const ProgramKey&) const override {
+    return false;
+  }
+  bool has_parts_uniform(const ProgramKey&) const override {
+    return false;
+  }
 };
 
 }  // namespace

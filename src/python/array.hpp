@@ -1,14 +1,13 @@
 // Arrays on the device.
 #pragma once
 
-#include <pybind11/numpy.h>
-
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include <glgemm/gemm.hpp>
 
+#include "python/pybind.hpp"
 #include "python/service.hpp"
 #include "python/strided.hpp"
 

@@ -1,15 +1,13 @@
 // NumPy's dtypes and glgemm's types.
 #pragma once
 
-#include <pybind11/numpy.h>
-
 #include <optional>
 
 #include <glgemm/types.hpp>
 
-namespace glgemm::python {
+#include "python/pybind.hpp"
 
-namespace py = pybind11;
+namespace glgemm::python {
 
 /// The type of such elements in this machine's byte order; none if glgemm has none.
 std::optional<Type> type_of_dtype(const py::dtype& dtype);

@@ -1,9 +1,4 @@
 // The extension module glgemm._core: engines, arrays and products. glgemm/*.py make of it what users see.
-#include <pybind11/complex.h>
-#include <pybind11/functional.h>
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
-
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -19,11 +14,13 @@
 #include <glgemm/scope.hpp>
 #include <glgemm/version.hpp>
 
+#include "base/text.hpp"
 #include "python/array.hpp"
 #include "python/convolve.hpp"
 #include "python/dtype.hpp"
 #include "python/job.hpp"
 #include "python/product.hpp"
+#include "python/pybind.hpp"
 #include "python/stream.hpp"
 #include "python/weights.hpp"
 
@@ -50,7 +47,7 @@ std::function<void(std::string_view)> log_to(const py::object& log) {
 }
 
 EngineOptions engine_options(const py::object& log, const py::object& program_cache, const py::object& tuning,
-                             double max_dispatch, const py::object& vendor) {
+                             double max_dispatch, const py::object& vendor, bool debug_groups) {
   EngineOptions options;
   options.log = log_to(log);
   if (!program_cache.is_none()) options.program_cache = path_of("Engine: program_cache", program_cache);
@@ -59,6 +56,7 @@ EngineOptions engine_options(const py::object& log, const py::object& program_ca
     throw std::invalid_argument(fmt::format("Engine: max_dispatch is {} and must be a number of seconds above 0", max_dispatch));
   options.max_dispatch = std::chrono::nanoseconds(static_cast<std::int64_t>(max_dispatch * 1e9));
   options.check_context = true;
+  options.debug_groups = debug_groups;
   if (py::isinstance<py::bool_>(vendor)) {
     if (vendor.cast<bool>()) options.vendor = Vendor::allowed;
   } else {
@@ -66,6 +64,19 @@ EngineOptions engine_options(const py::object& log, const py::object& program_ca
     options.vendor_library = path_of("Engine: vendor", vendor);
   }
   return options;
+}
+
+/// The uses of those names; without a name, any use.
+Use uses_of(const std::vector<std::string>& names) {
+  static constexpr std::pair<const char*, Use> known[] = {
+#define GLGEMM_ROW(name, ...) {#name, Use::name},
+      GLGEMM_USES(GLGEMM_ROW)
+#undef GLGEMM_ROW
+  };
+  Use result = names.empty() ? Use::anything : Use{};
+  for (const std::string& name : names)
+    result = result | find_named(known, name, &std::pair<const char*, Use>::first, "use", "uses").second;
+  return result;
 }
 
 /// What is said of a device, as a dictionary.
@@ -163,6 +174,10 @@ void define_engine(py::module_& module) {
              std::int64_t bytes = 0;
              service.run("memory", [&](Engine& engine, Interrupt&) { bytes = engine.device_memory_bytes(); });
              return bytes;
+           })
+      .def("barrier",
+           [](Service& service, const std::vector<std::string>& names) {
+             service.run("barrier", [uses = uses_of(names)](Engine& engine, Interrupt&) { engine.barrier(uses); });
            })
       .def("finish",
            [](Service& service) {

@@ -1,10 +1,6 @@
 // Products of arrays: on the device, and from host memory through it.
 #pragma once
 
-#include <pybind11/complex.h>
-#include <pybind11/numpy.h>
-#include <pybind11/stl.h>
-
 #include <complex>
 #include <initializer_list>
 #include <memory>
@@ -17,6 +13,7 @@
 #include <glgemm/quantization.hpp>
 
 #include "python/array.hpp"
+#include "python/pybind.hpp"
 
 namespace glgemm::python {
 

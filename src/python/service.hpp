@@ -1,8 +1,6 @@
 // An engine for Python: where its context is current, and who may call it.
 #pragma once
 
-#include <pybind11/pybind11.h>
-
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -18,10 +16,9 @@
 #include <glgemm/quantization.hpp>
 
 #include "base/thread.hpp"
+#include "python/pybind.hpp"
 
 namespace glgemm::python {
-
-namespace py = pybind11;
 
 /// Thrown out of work that ends since Python has a signal to handle.
 struct Interrupted {};

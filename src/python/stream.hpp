@@ -1,14 +1,13 @@
 // Products of host matrices that need not fit the device, on one engine or on several accelerators.
 #pragma once
 
-#include <pybind11/numpy.h>
-
 #include <memory>
 
 #include <glgemm/accelerators.hpp>
 #include <glgemm/streaming.hpp>
 
 #include "python/product.hpp"
+#include "python/pybind.hpp"
 
 namespace glgemm::python {
 

@@ -2,15 +2,14 @@
 #pragma once
 
 #include <fmt/core.h>
-#include <pybind11/pybind11.h>
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace glgemm::python {
+#include "python/pybind.hpp"
 
-namespace py = pybind11;
+namespace glgemm::python {
 
 using Sizes = std::vector<std::int64_t>;
 

@@ -1,9 +1,8 @@
 // Views of device arrays: other arrays of the same elements, by NumPy's rules.
 #pragma once
 
-#include <pybind11/numpy.h>
-
 #include "python/array.hpp"
+#include "python/pybind.hpp"
 
 namespace glgemm::python {
 

@@ -8,8 +8,6 @@
 #include <glgemm/model_file.hpp>
 #include <glgemm/quantize.hpp>
 
-#include <pybind11/stl.h>
-
 #include "python/dtype.hpp"
 #include "python/product.hpp"
 

@@ -1,8 +1,6 @@
 // Quantised arrays on the device, and on the host what makes them and reads models' files.
 #pragma once
 
-#include <pybind11/numpy.h>
-
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +10,7 @@
 #include <glgemm/gemm.hpp>
 
 #include "python/array.hpp"
+#include "python/pybind.hpp"
 
 namespace glgemm::python {
 

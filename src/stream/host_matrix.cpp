@@ -1,9 +1,11 @@
 // Matrices on the host's side, and products of them.
 #include <fmt/core.h>
 
+#include <cstdint>
 #include <cstring>
 #include <stdexcept>
 
+#include "base/lines.hpp"
 #include "base/quantization.hpp"
 #include "engine/ready.hpp"
 #include "engine/validate.hpp"
@@ -25,6 +27,24 @@ void for_each_line(const HostMatrix& matrix, std::int64_t ld, const Section& sec
   });
 }
 
+ByteLines lines_of(const MemoryLines& x) {
+  return {static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(x.data)), x.lines, x.width_bytes, x.step_bytes};
+}
+
+/// Checks that C shares no element with what is read, as far as it is known where they lie.
+void check_c_apart(const HostGemm& product) {
+  const HostMatrix& c = product.c;
+  const auto check = [&](const HostMatrix& x, const char* name) {
+    for (const MemoryLines& of_c : c.memory)
+      for (const MemoryLines& of_x : x.memory)
+        if (overlap(lines_of(of_c), lines_of(of_x))) throw std::invalid_argument(fmt::format("multiply: C overlaps {}", name));
+  };
+  check(product.a, "A");
+  check(product.b, "B");
+  check(product.epilogue.bias.values(), "the bias");
+  if (product.epilogue.residual && product.epilogue.residual->memory != c.memory) check(*product.epilogue.residual, "D");
+}
+
 }  // namespace
 
 HostMatrix host_matrix(const void* data, std::int64_t rows, std::int64_t columns, Type type, std::int64_t ld, Layout layout) {
@@ -33,6 +53,10 @@ HostMatrix host_matrix(const void* data, std::int64_t rows, std::int64_t columns
   if (ld != 0 && ld < width)
     throw std::invalid_argument(fmt::format("host_matrix: ld is {}, less than the width of {}", ld, width));
   HostMatrix matrix{.rows = rows, .columns = columns, .type = type, .layout = layout};
+  matrix.memory = {{.data = data,
+                    .lines = layout == Layout::row_major ? rows : columns,
+                    .width_bytes = width * element_bytes(type),
+                    .step_bytes = (ld != 0 ? ld : width) * element_bytes(type)}};
   matrix.read = [=, from = static_cast<const std::byte*>(data)](const Section& section, void* to) {
     for_each_line(matrix, ld, section, [&](std::int64_t in_matrix, std::int64_t in_section, std::size_t bytes) {
       std::memcpy(static_cast<std::byte*>(to) + in_section, from + in_matrix, bytes);
@@ -53,6 +77,8 @@ HostMatrix host_matrix(const QuantizedMatrix& matrix, const Section& part) {
     throw std::invalid_argument(fmt::format("host_matrix: a part of {} begins at a multiple of {} codes, and not at {}",
                                             to_string(its), unit, part.column));
   HostMatrix result{.rows = part.rows, .columns = part.columns, .quantization = its};
+  for (const std::span<const std::byte> array : {matrix.codes, matrix.scales, matrix.zeros})
+    result.memory.push_back({array.data(), 1, std::ssize(array), std::ssize(array)});
   result.read = [=](const Section& section, void* to) {
     for (std::int64_t i = 0; i < section.rows; ++i)
       dequantize_row(matrix, part.row + section.row + i, part.column + section.column, section.columns,
@@ -116,7 +142,9 @@ Problem problem(const HostGemm& product) {
                                               size_text(bias.rows, bias.columns), to_string(bias.type), size_text(rows, columns),
                                               to_string(product.c.type)));
   }
-  return problem_to_plan(gemm);
+  Problem result = problem_to_plan(gemm);
+  check_c_apart(product);
+  return result;
 }
 
 }  // namespace glgemm

@@ -111,7 +111,12 @@ auto parsed(const std::string& path, const Read& read) {
   try {
     return read();
   } catch (const model::Malformed& error) {
-    throw std::invalid_argument(fmt::format("'{}' cannot be read as a model: {}", path, error.what()));
+    std::string why = error.what();
+    const std::string ending = to_text(to_path(path).extension());
+    // Nobody is told to give a file the name that it has.
+    if (const std::size_t advice = ending.empty() ? why.npos : why.find(" should end in " + ending); advice != why.npos)
+      why.resize(why.rfind(':', advice));
+    throw std::invalid_argument(fmt::format("'{}' cannot be read as a model: {}", path, why));
   }
 }
 

@@ -15,10 +15,27 @@ for verb in '' $verbs; do
   done
 done
 
+# The same by the verb help.
+for verb in '' $verbs; do
+  cmp -s <("$glgemm" help $verb) <("$glgemm" $verb --help) || fail "'help $verb' is not '$verb --help'"
+done
+"$glgemm" >stdout 2>stderr
+[ $? -eq 2 ] && [ ! -s stdout ] && [ "$(tail -n 1 stderr)" = 'glgemm: a verb is missing' ] && grep -q '^  bench ' stderr || fail "without a verb: $(cat stderr)"
+for arguments in --help --version 'bench --help' help 'help bench' 'complete b' 'inspect --size 8 --no-device'; do
+  "$glgemm" $arguments >/dev/full 2>stderr
+  [ $? -eq 2 ] && grep -q 'cannot write to the standard output$' stderr || fail "'$arguments' to a full disk: $(cat stderr)"
+done
+
 exact=-x # here each line is known
+bad 'help of no verb' "glgemm help: 'bnech' is not a verb: did you mean 'bench'? (--help lists them)" help bnech
+bad 'help of two' "glgemm help: 'tune' is one argument too many (--help explains)" help bench tune
+bad 'no such CSV' "glgemm bench: cannot write 'missing/x.csv': there is no folder 'missing'" bench --size 8 --csv missing/x.csv
+bad 'a batch of none' "glgemm bench: --batch: '0' is not a positive integer" bench --size 8 --batch 0
+bad 'a batch of none' "glgemm inspect: --batch: '0' is not a positive integer" inspect --size 8 --batch 0
+bad 'a batch of none' "glgemm tune: --batch: '0' is not a positive integer" tune --size 8 --batch 0
+bad 'a batch of none' "glgemm multiply: --batch: '0' is not a positive integer" multiply A.npy B.npy -o C.npy --batch 0
 bad 'a misspelt verb' "glgemm: 'bnech' is not a verb: did you mean 'bench'? (--help lists them)" bnech --size 8
 bad 'a word far from any verb' "glgemm: 'frobnicate' is not a verb (--help lists them)" frobnicate
-bad 'no verb' 'glgemm: a verb is missing (--help lists them)'
 bad 'letters that changed places' "glgemm bench: '--shpae' is not an option: did you mean '--shape'? (--help lists them)" bench --shpae 1,2,3
 bad 'with a value' "glgemm tune: '--sizes' is not an option: did you mean '--size'? (--help lists them)" tune --sizes=8
 bad 'instead of a required option' "glgemm transpose: '--ouptut' is not an option: did you mean '--output'? (--help lists them)" \
@@ -129,6 +146,15 @@ if have_terminals 'progress bars on a terminal'; then
   grep -qF '[....' terminal || fail "no progress bar on a terminal: $(cat -v terminal)"
   tail -c 5 terminal | grep -q "$(printf '\033')\[K" || fail "the progress bar stays: $(tail -c 100 terminal | cat -v)"
 fi
+# Tables keep to a terminal's width.
+if have_terminals 'tables on a terminal'; then
+  for what in '--size 64 --kernel auto,naive' '--convolution 1x9x9x8,16x3x3,padding=1' '--size 64 --kernel naive --enqueue' \
+    '--size 64 --kernel naive --device-memory-limit 32K'; do
+    script -qec "stty cols 80; '$glgemm' bench --repeats 1 $what 2>/dev/null" /dev/null </dev/null | tr -d '\r' >terminal
+    grep -q 'Left out, for want of columns' terminal && awk 'length > 80 { print; bad = 1 } END { exit bad }' terminal >long ||
+      fail "bench $what on 80 columns: $(cat long terminal)"
+  done
+fi
 "$glgemm" bench --size 64 --kernel naive --repeats 1 >stdout 2>stderr </dev/null
 grep -qF '[...' stdout stderr && fail 'a progress bar without a terminal'
 
@@ -153,6 +179,7 @@ ended() {
     for _ in $(seq 60); do kill -0 "$child" 2>/dev/null && sleep 0.05; done
     kill -0 "$child" 2>/dev/null && fail "$name: the child is still there after SIG$signal"
   done
+  [ "$(grep -c "^glgemm $1: interrupted" stderr)" -eq 1 ] || fail "$name: SIG$signal is not one line: $(cat stderr)"
   folders=$(ls temporary)
   [ -z "$folders" ] || fail "$name: after SIG$signal there is still $folders"
 }

@@ -1,5 +1,6 @@
 // glgemm bench: its JSON, its verdicts, and that a broken kernel makes it fail.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <complex>
 #include <cstdlib>
@@ -99,9 +100,16 @@ bool finite_numbers(const json& value) {
 
 TEST_CASE("bench --json - prints one object with every field, alone") {
   const json all = json_of_tool("bench --size 16,33 --kernel auto,naive,tiled:tile=8 --json - --repeats 2");
-  CHECK(all.size() == (all["device"]["software"].get<bool>() ? 3 : 4));  // the control kernel too, where the clock moves
+  CHECK(all.size() == (all["device"]["software"].get<bool>() ? 4 : 5));  // the control kernel too, where the clock moves
   for (const char* field : {"vendor", "renderer", "version"}) CHECK_FALSE(all["device"][field].get<std::string>().empty());
   CHECK(all["device"]["software"].is_boolean());
+  const json& run = all["run"];
+  CHECK(run["version"].get<std::string>().find('.') != std::string::npos);
+  CHECK(run["command"].size() == 9);
+  CHECK(run["command"][2] == "--size");
+  const std::string date = run["date"], form = "2026-11-27T19:43:05Z";
+  REQUIRE(date.size() == form.size());
+  for (std::size_t i = 0; i < form.size(); ++i) CHECK((std::isdigit(form[i]) ? std::isdigit(date[i]) != 0 : date[i] == form[i]));
   REQUIRE(all["results"].size() == 6);
   const char* const requested[] = {"auto", "naive", "tiled:tile=8"};
   for (std::size_t i = 0; i < 6; ++i) {
@@ -118,6 +126,16 @@ TEST_CASE("bench --json - prints one object with every field, alone") {
     for (const char* path : {"/kernel_ms", "/total_ms", "/call_ms", "/baseline/ms", "/baseline/gflops", "/check/median_ratio"})
       CHECK_MESSAGE(at(path) > 0, path);
     CHECK(at("/gflops").get<double>() == doctest::Approx(2e-6 * static_cast<double>(n * n * n) / at("/kernel_ms").get<double>()));
+    for (const std::string time : {"kernel_ms", "call_ms"}) {
+      CHECK(result[time + "_least"] <= result[time + "_low"]);
+      CHECK(result[time + "_low"] <= result[time]);
+      CHECK(result[time] <= result[time + "_high"]);
+      CHECK(result[time + "_high"] <= result[time + "_most"]);
+      CHECK(2 * result[time].get<double>() ==
+            doctest::Approx(result[time + "_least"].get<double>() + result[time + "_most"].get<double>()));  // of two runs
+    }
+    CHECK(result["whole_kernel"] == to_string(parse_kernel(result["whole_kernel"].get<std::string>())));
+    CHECK(result["whole_kernel"].get<std::string>().starts_with(result["kernel"].get<std::string>() + ":"));
     CHECK(at("/check/worst_ratio") <= 1);
     CHECK(at("/check/median_ratio") < at("/check/worst_ratio"));
     CHECK(at("/check/row") >= 0);
@@ -138,6 +156,61 @@ TEST_CASE("bench runs every kernel by default and shows the published figures on
   }
   CHECK(run.out.find("WRONG") == std::string::npos);
   CHECK(run.err.find("glgemm") == std::string::npos);  // drivers may have their say there
+}
+
+TEST_CASE("bench --csv has the values of --json, a row for each result") {
+  const TemporaryFolder folder;
+  const std::string file = folder.file("out.json");
+  const ToolRun run = run_tool("bench --size 16,33 --kernel naive,tiled:tile=8 --repeats 1 --csv - --json " + file);
+  REQUIRE_MESSAGE(run.status == 0, run.err);
+  const json all = json::parse(TemporaryFolder::contents(file));
+  // As a reader of CSV sees it.
+  std::vector<std::vector<std::string>> rows{{""}};
+  bool quoted = false;
+  for (const char c : run.out)
+    if (c == '"')
+      quoted = !quoted;
+    else if (c == ',' && !quoted)
+      rows.back().emplace_back();
+    else if (c == '\n' && !quoted)
+      rows.push_back({""});
+    else
+      rows.back().back() += c;
+  REQUIRE(rows.size() == 6);  // the last one is what would follow
+  for (std::size_t i = 1; i < 5; ++i) {
+    REQUIRE(rows[i].size() == rows[0].size());
+    const json& result = all["results"][i - 1];
+    std::map<std::string, std::string> row;
+    for (std::size_t j = 0; j < rows[0].size(); ++j) row[rows[0][j]] = rows[i][j];
+    CHECK(row["requested"] == result["requested"]);
+    CHECK(row["kernel_ms"] == result["kernel_ms"].dump());
+    CHECK(row["check.worst_ratio"] == result["check"]["worst_ratio"].dump());
+    CHECK(row["whole_kernel"] == result["whole_kernel"]);
+    CHECK(row["renderer"] == all["device"]["renderer"]);
+    CHECK(row["date"] == all["run"]["date"]);
+  }
+  for (const std::string& both : {std::string("--json --csv"), "--json " + file + " --csv " + file})
+    CHECK(refused("bench --size 8 " + both).find("--json and --csv") != std::string::npos);
+}
+
+TEST_CASE("with a time on a CPU, what would end later is left out, and that is said") {
+  BenchOptions options = small_options();
+  options.shapes = {{40, 40, 40}, {41, 41, 41}};
+  options.kernels = parse_kernels("naive,tiled:tile=8");
+  const auto run = [&] { return measured([&](std::ostream& out) { return run_bench(options, test::engine(), out); }); };
+  options.seconds = 1e6;
+  CHECK_FALSE(run().all.contains("left_out"));
+  options.seconds = 1e-6;
+  const Measured result = run();
+  CHECK(result.status == 0);
+  if (!test::engine().device().software) {
+    CHECK_FALSE(result.all.contains("left_out"));
+    return;
+  }
+  CHECK(result.all["results"].size() == 1);  // which has run as ever
+  CHECK(result.all["results"][0]["check"]["passed"] == true);
+  CHECK(result.all["left_out"] == json{"tiled:tile=8 at size 40", "size 41"});
+  CHECK(result.says("With --size 40,41 all is measured."));
 }
 
 TEST_CASE("a serial loop without the time is measured on a band, and the probe checks") {
@@ -313,6 +386,7 @@ TEST_CASE("peers get the same convolutions and the same check") {
   bench.options = small_options();
   bench.options.kernels = parse_kernels("auto");
   bench.options.peers = peers_here();
+  bench.options.repeats = 3;
   for (const Type type : {Type::f32, Type::i8}) {
     CAPTURE(to_string(type));
     for (NamedConvolution& each : bench.convolutions) set_formats(each.convolution, {{type}, {type}});
@@ -322,6 +396,9 @@ TEST_CASE("peers get the same convolutions and the same check") {
     REQUIRE(result.all["results"].size() == bench.convolutions.size());
     for (const json& x : result.all["results"]) {
       CHECK(x.contains("peers") == !bench.options.peers.empty());
+      CHECK(x["kernel_ms_least"] <= x["kernel_ms_low"]);
+      CHECK(x["kernel_ms_low"] <= x["kernel_ms"]);  // the median
+      CHECK(x["kernel_ms"] <= x["kernel_ms_high"]);
       for (const json& peer : bench.options.peers.empty() ? json::array() : x["peers"]) {
         const std::string convolution = x["convolution"], over = "convolution over " + peer["name"].get<std::string>();
         CAPTURE(convolution);

@@ -1,5 +1,6 @@
 # What the tests of libglgemm_blas.so have in common: an empty folder to work in as $work, and how failures are counted.
 # Each begins with:  . "$(dirname "$0")/blas.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../../tools/usage.sh"
 set -u
 export LC_ALL=C GLGEMM_PROGRAM_CACHE= GLGEMM_TUNING= GLGEMM_BLAS_THRESHOLDS=
 unset GLGEMM_BLAS_MIN_FLOPS GLGEMM_BLAS_LOG GLGEMM_BLAS_NEXT

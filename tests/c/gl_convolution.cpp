@@ -235,6 +235,10 @@ TEST_CASE("C: a texture is read into a tensor and written from it") {
   glgemm_tensor whole = image;
   whole.buffer = buffer_of(to);
   whole.channels = 4;
+  glgemm_tensor nowhere = whole;  // to prepare needs no buffer
+  nowhere.buffer = 0;
+  CHECK(glgemm_prepare_write_texture(engine, &nowhere, &first) == GLGEMM_OK);
+  CHECK(glgemm_prepare_read_texture(engine, &first, &nowhere) == GLGEMM_OK);
   CHECK(glgemm_write_texture(engine, &image, &first) == GLGEMM_OK);
   CHECK(glgemm_read_texture(engine, &first, &whole) == GLGEMM_OK);
   CHECK(glgemm_write_texture(engine, &whole, &other) == GLGEMM_OK);
@@ -267,5 +271,7 @@ TEST_CASE("C: a texture is read into a tensor and written from it") {
   refuses(first, tensor, "rows");
   refuses_null("glgemm_read_texture", glgemm_read_texture, {"engine", "from", "to"}, engine, &first, &whole);
   refuses_null("glgemm_write_texture", glgemm_write_texture, {"engine", "from", "to"}, engine, &whole, &first);
+  refuses_null("glgemm_prepare_read_texture", glgemm_prepare_read_texture, {"engine", "from", "to"}, engine, &first, &whole);
+  refuses_null("glgemm_prepare_write_texture", glgemm_prepare_write_texture, {"engine", "from", "to"}, engine, &whole, &first);
   gl.DeleteTextures(2, names);
 }

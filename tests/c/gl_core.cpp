@@ -183,6 +183,7 @@ TEST_CASE("C: null pointers are refused by name: engines, products, fences and s
 
   glgemm_fence* fence = nullptr;
   std::int32_t done = 0;
+  refuses_null("glgemm_barrier", glgemm_barrier, {"engine"}, engine, GLGEMM_USE_VERTICES);
   refuses_null("glgemm_fence_create", glgemm_fence_create, {"engine", "fence"}, engine, &fence);
   REQUIRE(glgemm_fence_create(engine, &fence) == GLGEMM_OK);
   refuses_null("glgemm_fence_poll", glgemm_fence_poll, {"fence", "done"}, fence, &done);

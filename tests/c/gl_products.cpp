@@ -184,6 +184,8 @@ TEST_CASE("C: prepare, workspace, fences, scopes and packed operands") {
   REQUIRE(glgemm_gemm(engine, &product, &options, nullptr) == GLGEMM_OK);
   glgemm_scope_end(scope);
   CHECK(lines.size() == compiled);  // nothing was left to compile
+  CHECK(glgemm_barrier(engine, GLGEMM_USE_VERTICES | GLGEMM_USE_MAPPED) == GLGEMM_OK);
+  refused(glgemm_barrier(engine, 1u << 20), "barrier: 0x100000 is not made of uses");
   glgemm_fence* fence = nullptr;
   REQUIRE(glgemm_fence_create(engine, &fence) == GLGEMM_OK);
   std::int32_t done = 0;
@@ -373,6 +375,7 @@ TEST_CASE("C: streamed products") {
   check([&] { x.product.a.type = GLGEMM_I32; }, "A is i32 and B is f32");
   check([&] { x.product.c.layout = 2; }, "c.layout is 2 and must be one of 0 to 1");
   check([&] { x.product.op_a = GLGEMM_OP_NONE; }, "the inner sizes 60 and 45 differ");
+  check([&] { x.product.c = {x.m, x.n, GLGEMM_ROW_MAJOR, GLGEMM_F32, x.a.data(), 0, nullptr, nullptr, nullptr}; }, "C overlaps A");
   check([&] { x.epilogue.bias.kind = 3; }, "bias.kind is 3");
   check([&] { x.plan.kernel = "fastest"; }, "fastest");
   check_failures(x, "glgemm_multiply_streamed", [&] { return x.run(engine); });

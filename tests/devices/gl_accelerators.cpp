@@ -550,6 +550,12 @@ TEST_CASE("distributed matrices: what is refused, and moves of the objects") {
   CHECK(contains(
       message_of<std::invalid_argument>([&] { accelerators.gemm({.op_b = Op::transpose, .a = &a, .b = &copy, .c = &c}); }),
       "inner sizes 4 and 6"));
+  DistributedMatrix square(accelerators, 4, 4), everywhere(accelerators, 4, 4, Type::f32, Distribution::replicated);
+  CHECK(contains(message_of<std::invalid_argument>([&] { accelerators.gemm({.a = &square, .b = &everywhere, .c = &square}); }),
+                 "C overlaps A"));
+  CHECK(contains(
+      message_of<std::invalid_argument>([&] { accelerators.gemm({.a = &everywhere, .b = &everywhere, .c = &everywhere}); }),
+      "C overlaps A"));
   CHECK_THROWS_AS(a.download<double>(), std::invalid_argument);
   CHECK_THROWS_AS(a.download<float>({5, 0, 6, 1}), std::invalid_argument);
   CHECK_THROWS_AS(a.upload(Matrix<float>(2, 2), 0, 3), std::invalid_argument);

@@ -439,6 +439,8 @@ void all_refusals(Cluster& cluster) {
   refuse("tiles along n", [](TiledGemm& p, TiledOptions&) { p.b_descriptor[descriptor_nb] = 8; });
   refuse("tiles along k", [](TiledGemm& p, TiledOptions&) { p.b_descriptor[descriptor_mb] = 8; });
   refuse("null", [&](TiledGemm& p, TiledOptions&) { p.a = last ? nullptr : p.a; });
+  refuse("C in A on one rank", [&](TiledGemm& p, TiledOptions&) { p.c = last ? const_cast<void*>(p.a) : p.c; });
+  refuse("C in B", [](TiledGemm& p, TiledOptions&) { p.c = const_cast<std::byte*>(static_cast<const std::byte*>(p.b)) + 4; });
   refuse("run", [](TiledGemm&, TiledOptions& o) { o.run_k = -5; });
   const auto quantised = [](TiledGemm& p, const Quantization& its) {
     p.op_a = Op::transpose;
@@ -446,6 +448,10 @@ void all_refusals(Cluster& cluster) {
   };
   refuse("codes across k", [](TiledGemm& p, TiledOptions&) { p.a_format.quantization = QuantizedFormat::q4_0; });
   refuse("no scales", [&](TiledGemm& p, TiledOptions&) { quantised(p, Quantization::per_row()); });
+  refuse("C in the scales", [&](TiledGemm& p, TiledOptions&) {
+    quantised(p, Quantization::per_row());
+    p.a_scales = p.c;
+  });
   refuse("no zeros", [&](TiledGemm& p, TiledOptions&) {
     quantised(p, Quantization::nbits(8, 16, true));
     p.a_scales = p.a;
@@ -481,7 +487,8 @@ void all_refusals(Cluster& cluster) {
     refuse("other codes", [&](TiledGemm& p, TiledOptions&) { quantised(p, Quantization::per_row(last ? Type::u8 : Type::i8)); });
     refuse("other type of C", [&](TiledGemm& p, TiledOptions&) { p.c_type = last ? Type::f16 : Type::f32; });
     refuse("disagreement", [&](TiledGemm& p, TiledOptions&) { p.b_descriptor[descriptor_nb] = last ? 32 : 16; });
-    refuse("other alpha", [&](TiledGemm& p, TiledOptions&) { p.alpha = last ? 2 : 1; });
+    refuse("other alpha", [&](TiledGemm& p, TiledOptions&) { p.alpha = last ? 0.25 : 1.5; });
+    refuse("other beta", [&](TiledGemm& p, TiledOptions&) { p.beta = std::complex(0., last ? -3. : 0.); });
     refuse("other type", [&](TiledGemm& p, TiledOptions&) { p.b_format.type = last ? Type::i32 : Type::f32; });
     refuse("memory", [](TiledGemm&, TiledOptions& o) { o.memory_limit = 1000; });
   }

@@ -47,9 +47,13 @@ refused 'tiles along m' 'along m the tiles of op(A) have 8 elements and the tile
 refused 'tiles along n' 'along n the tiles of op(B) have 8 elements and the tiles of C 16'
 refused 'tiles along k' 'along k the tiles of op(A) have 16 elements and the tiles of op(B) 8'
 refused null 'A is a null pointer.*on rank 3'
+refused 'C in A on one rank' 'distributed multiply: C overlaps A (on rank 3 of 4'
+refused 'C in B' 'C overlaps B (on rank 0 of 4'
+refused 'C in the scales' 'C overlaps A'
 refused run 'run_k is -5'
 refused disagreement "the ranks disagree: NB of B's descriptor is 16 on rank 0 and 32 here (on rank 3"
-refused 'other alpha' 'the ranks disagree: .*alpha'
+refused 'other alpha' 'the ranks disagree: alpha is 1.5 on rank 0 and 0.25 here'
+refused 'other beta' "the ranks disagree: beta's imaginary part is 0 on rank 0 and -3 here"
 refused 'other type' "the ranks disagree: B's type number is 0 on rank 0 and 4 here"
 refused 'codes across k' 'A is q4_0, and its codes do not lie along k'
 refused 'no scales' "A's array of scales is a null pointer"

@@ -3,7 +3,7 @@
 
   check.py GLGEMM [GLGEMM-VIEW] [--root DIR]
 
-  - each fenced block of cpp or c is a part of a file of docs/examples, or of src/ or include/, line by line, apart from its
+  - each fenced block of cpp or c is a part of a file of docs/examples, tests/toolkits, src/ or include/, line by line, apart from its
     indentation;
   - each option of a 'glgemm VERB' or 'glgemm-view' command stands in that program's --help, and each bare option on a
     page of docs/commands in that of its verb;
@@ -18,6 +18,7 @@
 
 Ends with 1 and a line for each fault.
 """
+import argparse
 import json
 import pathlib
 import re
@@ -27,13 +28,12 @@ import sys
 import tempfile
 import textwrap
 
-arguments = sys.argv[1:]
-root = pathlib.Path(__file__).resolve().parents[2]
-if "--root" in arguments:
-    at = arguments.index("--root")
-    root = pathlib.Path(arguments[at + 1])
-    del arguments[at : at + 2]
-tool, viewer = arguments[0], arguments[1] if len(arguments) > 1 else None
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("tool")
+parser.add_argument("viewer", nargs="?")
+parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
+arguments = parser.parse_args()
+tool, viewer, root = arguments.tool, arguments.viewer, arguments.root
 faults = []
 
 
@@ -106,7 +106,7 @@ def check_together(words, where):
 
 
 examples = {path: path.read_text().splitlines() for path in sorted((root / "docs/examples").glob("*.c*"))}
-sources = {path: path.read_text().splitlines() for folder in ("src", "include") for path in sorted((root / folder).rglob("*.[chi]pp"))}
+sources = {path: path.read_text().splitlines() for folder in ("src", "include", "tests/toolkits") for path in sorted((root / folder).rglob("*.[chi]pp"))}
 
 
 def stands_in(part, lines):

@@ -3,6 +3,7 @@
 
   check_fails.py GLGEMM
 """
+import argparse
 import pathlib
 import shutil
 import subprocess
@@ -10,7 +11,9 @@ import sys
 import tempfile
 
 root = pathlib.Path(__file__).resolve().parents[2]
-tool = sys.argv[1]
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("tool")
+tool = parser.parse_args().tool
 spoilt = {
     "a changed line of code": ("README.md", "engine.multiply(A, B)", "engine.multiply(B, A)", "is in no file that is compiled"),
     "an unknown option": ("docs/index.md", None, "\n`glgemm bench --no-such-option`\n", "has no option '--no-such-option'"),

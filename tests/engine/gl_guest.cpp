@@ -13,9 +13,26 @@ using test::gl_functions;
 
 namespace {
 
-/// What a debug context says while `listening`.
+/// What the current context says, from its making on, while `listening`.
 struct Messages {
-  bool listening = false;
+  Messages() {
+    const gl::Api& api = gl_functions();
+    if (!api.DebugMessageCallback) return;
+    was_on = api.IsEnabled(GL_DEBUG_OUTPUT) != GL_FALSE;
+    api.Enable(GL_DEBUG_OUTPUT);
+    api.Enable(GL_DEBUG_OUTPUT_SYNCHRONOUS);
+    api.DebugMessageCallback(receive, this);
+  }
+  ~Messages() {
+    const gl::Api& api = gl_functions();
+    if (!api.DebugMessageCallback) return;
+    api.DebugMessageCallback(nullptr, nullptr);
+    api.Disable(GL_DEBUG_OUTPUT_SYNCHRONOUS);
+    if (!was_on) api.Disable(GL_DEBUG_OUTPUT);
+  }
+  Messages(const Messages&) = delete;
+  Messages& operator=(const Messages&) = delete;
+  bool was_on = false, listening = false;
   std::vector<std::string> complaints;
   std::vector<std::string> groups;
 
@@ -90,6 +107,17 @@ GLint state(GLenum name, GLuint index) {
   return value;
 }
 
+GLbitfield issued = 0;  ///< by the last barrier
+void GLAPIENTRY issue(GLbitfield bits) {
+  issued = bits;
+}
+
+constexpr Use all_uses[] = {
+#define GLGEMM_ROW(name, ...) Use::name,
+    GLGEMM_USES(GLGEMM_ROW)
+#undef GLGEMM_ROW
+};
+
 /// Convolutions on the buffers of three matrices.
 template <class Alone>
 void visit_convolutions(Engine& engine, unsigned a, unsigned b, unsigned c, const Alone& alone) {
@@ -129,6 +157,8 @@ void visit_textures(Engine& engine, unsigned buffer, const Alone& alone) {
     api.BindTexture(target, bound);
     const TextureView view{.texture = texture, .is_array = is_array};
     const TensorView tensor{.buffer = buffer, .size = {3, 5}, .channels = 4};
+    alone("prepare_read_texture", [&] { engine.prepare_read_texture(view, tensor); });
+    alone("prepare_write_texture", [&] { engine.prepare_write_texture(tensor, view); });
     alone("read_texture", [&] { engine.read_texture(view, tensor); });
     alone("write_texture", [&] { engine.write_texture(tensor, view); });
     api.DeleteTextures(1, &texture);
@@ -203,8 +233,8 @@ void visit(GLenum pending, Messages& messages) {
     alone("~Job", [&] { job.reset(); });
   }
   visit_convolutions(engine, a->view().buffer, b->view().buffer, c->view().buffer, alone);
-  // These make an error that was pending once more, of which a debug context tells.
-  if (pending == GL_NO_ERROR) visit_textures(engine, c->view().buffer, alone);
+  visit_textures(engine, c->view().buffer, alone);
+  alone("out of memory", [&] { CHECK_THROWS_AS(DeviceMatrix(engine, 1 << 22, 1 << 22), OutOfMemory); });
   Gemm bad = plain;
   bad.b.buffer = 999999;
   alone("gemm that fails", [&] { CHECK_THROWS_AS(engine.gemm(bad), std::invalid_argument); });
@@ -216,6 +246,9 @@ void visit(GLenum pending, Messages& messages) {
     const Fence fence = engine.fence();
     fence.poll();
     CHECK(fence.wait());
+  });
+  alone("barrier", [&] {
+    for (const Use use : all_uses) engine.barrier(use);
   });
   alone("scope", [&] {
     const Scope scope = engine.scope();
@@ -276,23 +309,16 @@ TEST_CASE("each kind of context: the application's state and its pending error a
       continue;
     }
     Messages messages;
-    if (kind.options.debug) {
-      api.Enable(GL_DEBUG_OUTPUT);
-      api.Enable(GL_DEBUG_OUTPUT_SYNCHRONOUS);
-      api.DebugMessageCallback(Messages::receive, &messages);
-    }
     {
       const test::Application application;
       REQUIRE(api.GetError() == GL_NO_ERROR);
       visit(GL_NO_ERROR, messages);
       if (!kind.options.no_error) visit(GL_INVALID_OPERATION, messages);
     }
-    if (kind.options.debug) {
-      // One group for each product, and no other.
-      REQUIRE(messages.groups.size() >= 2);
-      for (std::size_t i = 0; i < messages.groups.size(); ++i)
-        CHECK(messages.groups[i] == (i % 2 == 0 ? "push glgemm" : "pop glgemm"));
-    }
+    // One group for each product, and no other.
+    if (api.DebugMessageCallback) REQUIRE(messages.groups.size() >= 2);
+    for (std::size_t i = 0; i < messages.groups.size(); ++i)
+      CHECK(messages.groups[i] == (i % 2 == 0 ? "push glgemm" : "pop glgemm"));
     CHECK(api.GetError() == GL_NO_ERROR);
   }
   test::context();
@@ -307,6 +333,23 @@ TEST_CASE("a buffer that the driver refuses: its error is cleared, one of the ap
     CAPTURE(pending);
     leaves_alone("out of memory", pending, messages,
                  [&] { CHECK_THROWS_AS(DeviceMatrix(engine, 1 << 22, 1 << 22), OutOfMemory); });
+  }
+}
+
+TEST_CASE("without debug groups, debug output hears nothing of an engine, of what it compiles and of its products") {
+  test::context();
+  HeadlessContext context({.device = "", .debug = true});
+  Messages messages;
+  for (const bool groups : {false, true}) {
+    EngineOptions options = test::engine_options();
+    options.debug_groups = groups;
+    options.log = [](std::string_view) {};  // so that the engine hears what the compiler says
+    messages.listening = true;
+    Engine engine(test::get_proc_address, options);
+    engine.multiply({{2}}, {{3}});
+    messages.listening = false;
+    CHECK(messages.complaints.empty());
+    CHECK(messages.groups.empty() == !(groups && gl_functions().DebugMessageCallback));
   }
 }
 
@@ -550,23 +593,166 @@ TEST_CASE("active transform feedback: products are refused, all else works; paus
   api.DeleteBuffers(1, &captured);
 }
 
-TEST_CASE("conditional rendering drops a product's dispatches without a word, as the class comment warns") {
-  if (gl_functions().es) return;  // which has none
-  Engine& engine = test::engine();
+namespace {
+
+/// Another driver, by its version: what a process has found out of drivers does not count for it.
+const GLubyte* GLAD_API_PTR other_version(GLenum name) {
+  static std::string version;
+  const GLubyte* const text = gl_functions().GetString(name);
+  if (name != GL_VERSION) return text;
+  version = std::string(reinterpret_cast<const char*>(text)) + " of another driver";
+  return reinterpret_cast<const GLubyte*>(version.c_str());
+}
+void (*other_driver(const char* name))() {
+  if (std::string_view(name) == "glGetString") return reinterpret_cast<void (*)()>(&other_version);
+  return test::get_proc_address(name);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "conditional rendering drops dispatches: what would judge a program or a driver is refused, a known product is not told") {
+  if (gl_functions().es || !test::computes()) return;  // OpenGL ES has none
+  HeadlessContext context;
   const gl::Api& api = gl_functions();
-  const test::DeviceProduct product(engine);
-  GLuint query = 0;
+  EngineOptions options = test::engine_options();
+  options.program_cache = "";
+  Engine engine = test::engine_here(options);
+  test::DeviceProduct product(engine);
+  const Convolution convolution{.input = {.buffer = product.a.view().buffer, .size = {1}},
+                                .filters = {.buffer = product.b.view().buffer, .size = {1}},
+                                .output = {.buffer = product.c.view().buffer, .size = {1}}};
+  GLuint texture = 0, query = 0;
+  api.GenTextures(1, &texture);
+  api.BindTexture(GL_TEXTURE_2D, texture);
+  api.TexStorage2D(GL_TEXTURE_2D, 1, GL_R32F, 1, 1);
   api.GenQueries(1, &query);
   api.BeginQuery(GL_SAMPLES_PASSED, query);
   api.EndQuery(GL_SAMPLES_PASSED);  // nothing was drawn: none passed
-  api.BeginConditionalRender(query, GL_QUERY_WAIT);
   Messages messages;
-  leaves_alone("gemm", GL_NO_ERROR, messages, [&] { engine.gemm(product.gemm); });
+  const auto alone = [&](const char* what, const auto& call) { leaves_alone(what, GL_NO_ERROR, messages, call); };
+  const auto refused = [&](const char* what, const auto& call) {
+    alone(what, [&] { CHECK_THROWS_WITH_AS(call(), doctest::Contains("OpenGL drops all dispatches"), GlError); });
+  };
+  api.BeginConditionalRender(query, GL_QUERY_WAIT);
+  refused("gemm", [&] { engine.gemm(product.gemm); });
+  refused("prepare", [&] { engine.prepare({&product.gemm, 1}); });
+  refused("multiply", [&] { engine.multiply({{2}}, {{3}}); });
+  refused("start", [&] { engine.start(product.gemm); });
+  refused("convolve", [&] { engine.convolve(convolution); });
+  refused("write_texture", [&] {
+    engine.write_texture({.buffer = product.a.view().buffer, .size = {1, 1}, .channels = 1}, {.texture = texture});
+  });
+  if (engine.limits().cpu && gl::has_extension(api, "GL_ARB_shader_ballot"))
+    refused("Engine", [&] { test::engine_here(options, other_driver); });
   api.EndConditionalRender();
-  CHECK_RESULT(product.c.download() == product.before);
+  CHECK(engine.struck_off().empty());
   engine.gemm(product.gemm);
-  CHECK_RESULT(product.right());
-  api.DeleteQueries(1, &query);
+  CHECK(product.right());
+  CHECK(engine.struck_off().empty());
+  CHECK(test::engine_here(options, other_driver).limits().fuses_multiply_adds == engine.limits().fuses_multiply_adds);
+
+  // What has passed its self-check is enqueued, and dropped.
+  product.c.upload(product.before);
+  api.BeginConditionalRender(query, GL_QUERY_WAIT);
+  alone("gemm", [&] { engine.gemm(product.gemm); });
+  api.EndConditionalRender();
+  CHECK(product.c.download() == product.before);
+  // Others drop draws alone.
+  api.Enable(GL_RASTERIZER_DISCARD);
+  alone("gemm", [&] { engine.gemm(product.gemm); });
+  CHECK(product.right());
+  engine.release();
+}
+
+TEST_CASE("subroutine uniforms of every stage stay as they are, of a current program and of a pipeline's") {
+  if (gl_functions().es) return;  // which has none
+  HeadlessContext context;
+  const gl::Api& api = gl_functions();
+  std::optional<Engine> engine(test::engine_here());
+  const test::DeviceProduct product(*engine);
+  const std::pair<GLenum, const char*> stages[] = {
+      {GL_VERTEX_SHADER, "out gl_PerVertex { vec4 gl_Position; };\nvoid main() { gl_Position = vec4(pick()); }\n"},
+      {GL_TESS_CONTROL_SHADER,
+       "layout(vertices = 1) out;\nout gl_PerVertex { vec4 gl_Position; } gl_out[];\n"
+       "void main() { gl_out[gl_InvocationID].gl_Position = vec4(pick()); gl_TessLevelOuter[0] = pick(); }\n"},
+      {GL_TESS_EVALUATION_SHADER,
+       "layout(isolines) in;\nout gl_PerVertex { vec4 gl_Position; };\nvoid main() { gl_Position = vec4(pick()); }\n"},
+      {GL_GEOMETRY_SHADER,
+       "layout(lines) in;\nlayout(points, max_vertices = 1) out;\nout gl_PerVertex { vec4 gl_Position; };\n"
+       "void main() { gl_Position = vec4(pick()); EmitVertex(); }\n"},
+      {GL_FRAGMENT_SHADER, "out vec4 color;\nvoid main() { color = vec4(pick()); }\n"},
+      {GL_COMPUTE_SHADER,
+       "layout(local_size_x = 1) in;\nlayout(std430, binding = 0) buffer X { float x; };\nvoid main() { x = pick(); }\n"}};
+  GLuint pipeline = 0;
+  api.GenProgramPipelines(1, &pipeline);
+  Messages messages;
+  const auto check = [&](const char* what, std::size_t count) {
+    CAPTURE(std::string(what));
+    test::choose_subroutines();
+    REQUIRE(api.GetError() == GL_NO_ERROR);
+    REQUIRE(test::subroutines_now().size() == count);
+    const auto alone = [&](const char* call, const auto& it) { leaves_alone(call, GL_NO_ERROR, messages, it); };
+    alone("gemm", [&] { engine->gemm(product.gemm); });
+    alone("scope", [&] {
+      const Scope scope = engine->scope();
+      engine->gemm(product.gemm);
+    });
+    alone("prepare", [&] { engine->prepare({&product.gemm, 1}, test::with_kernel("naive")); });
+    alone("Engine", [&] { test::engine_here().multiply({{2}}, {{3}}); });
+  };
+  for (const auto& [stage, text] : stages) {
+    const char* const source[] = {"#version 430\n", test::subroutines, text};
+    const GLuint program = api.CreateShaderProgramv(stage, 3, source);
+    GLint linked = 0;
+    api.GetProgramiv(program, GL_LINK_STATUS, &linked);
+    REQUIRE(linked == GL_TRUE);
+    api.UseProgram(program);
+    check("of the current program", 1);
+    const std::pair<GLenum, GLbitfield> bits[] = {
+        {GL_VERTEX_SHADER, GL_VERTEX_SHADER_BIT},     {GL_TESS_CONTROL_SHADER, GL_TESS_CONTROL_SHADER_BIT},
+        {GL_GEOMETRY_SHADER, GL_GEOMETRY_SHADER_BIT}, {GL_TESS_EVALUATION_SHADER, GL_TESS_EVALUATION_SHADER_BIT},
+        {GL_FRAGMENT_SHADER, GL_FRAGMENT_SHADER_BIT}, {GL_COMPUTE_SHADER, GL_COMPUTE_SHADER_BIT}};
+    for (const auto& [each, bit] : bits)
+      if (each == stage) api.UseProgramStages(pipeline, bit, program);
+    api.UseProgram(0);
+  }
+  api.BindProgramPipeline(pipeline);
+  check("of a pipeline", std::size(stages));
+  {
+    const Scope scope = engine->scope();
+    api.DeleteProgramPipelines(1, &pipeline);
+    engine->gemm(product.gemm);
+  }
+  CHECK(api.GetError() == GL_NO_ERROR);
+  engine->release();
+}
+
+TEST_CASE("barrier issues the bits of the uses that are named") {
+  test::context();
+  Engine engine = test::engine_here(test::engine_options(), [](const char* name) {
+    return name == std::string_view("glMemoryBarrier") ? reinterpret_cast<void (*)()>(&issue) : test::get_proc_address(name);
+  });
+  const GLbitfield mapped = gl_functions().BufferStorage ? GL_CLIENT_MAPPED_BUFFER_BARRIER_BIT : 0;
+  const GLbitfield bits[] = {GL_VERTEX_ATTRIB_ARRAY_BARRIER_BIT,
+                             GL_ELEMENT_ARRAY_BARRIER_BIT,
+                             GL_UNIFORM_BARRIER_BIT,
+                             GL_TEXTURE_FETCH_BARRIER_BIT,
+                             GL_SHADER_IMAGE_ACCESS_BARRIER_BIT,
+                             GL_COMMAND_BARRIER_BIT,
+                             GL_PIXEL_BUFFER_BARRIER_BIT,
+                             GL_BUFFER_UPDATE_BARRIER_BIT,
+                             GL_SHADER_STORAGE_BARRIER_BIT,
+                             mapped,
+                             GL_ALL_BARRIER_BITS};
+  for (std::size_t i = 0; i < std::size(all_uses); ++i) {
+    engine.barrier(all_uses[i]);
+    CHECK(issued == bits[i]);
+  }
+  engine.barrier(Use::vertices | Use::mapped | Use::storage);
+  CHECK(issued == (GL_VERTEX_ATTRIB_ARRAY_BARRIER_BIT | GL_SHADER_STORAGE_BARRIER_BIT | mapped));
+  CHECK_THROWS_WITH_AS(engine.barrier(Use{0x10}), "barrier: 0x10 is not made of uses, whose bits are 0x62ef",
+                       std::invalid_argument);
 }
 
 TEST_CASE("objects have labels for debuggers") {
@@ -602,13 +788,20 @@ using test::text;
 /// What a product of one dispatch on three operands calls, as docs/opengl-calls.md lists it. In a scope:
 const CallCounts in_scope{{"glUseProgram", 1}, {"glBindBufferRange", 3}, {"glMemoryBarrier", 1}, {"glDispatchCompute", 1}};
 /// Added outside a scope, whatever is bound:
-const CallCounts outside_scope{
-    {"glIsBuffer", 3},    {"glBindBuffer", 6},  {"glGetBufferParameteri64v", 6}, {"glPushDebugGroup", 1},  {"glPopDebugGroup", 1},
-    {"glGetBooleanv", 1}, {"glGetIntegerv", 5}, {"glGetIntegeri_v", 3},          {"glGetInteger64i_v", 6}, {"glUseProgram", 1}};
+const CallCounts outside_scope{{"glIsBuffer", 3},       {"glBindBuffer", 6},        {"glGetBufferParameteri64v", 6},
+                               {"glPushDebugGroup", 1}, {"glPopDebugGroup", 1},     {"glGetBooleanv", 1},
+                               {"glGetIntegerv", 5},    {"glGetIntegeri_v", 3},     {"glGetInteger64i_v", 6},
+                               {"glUseProgram", 1},     {"glIsProgramPipeline", 1}, {"glGetObjectLabel", 1}};
 /// Added outside a scope where nothing is bound:
 const CallCounts nothing_bound{{"glBindBufferBase", 3}};
 /// Added outside a scope where a program is bound, and a range of a buffer at each binding:
 const CallCounts all_bound{{"glIsBuffer", 6}, {"glIsProgram", 1}, {"glBindBufferRange", 3}};
+/// Added in OpenGL outside a scope where no program is bound, and where one is whose first stage has subroutine uniforms at three
+/// places:
+const CallCounts of_pipeline{{"glGetIntegerv", 1}};
+const CallCounts of_subroutines{{"glGetProgramStageiv", 6 + 3}, {"glGetUniformSubroutineuiv", 3}, {"glUniformSubroutinesuiv", 1}};
+/// Added in a context that has display lists, in a scope as well:
+const CallCounts has_lists{{"glGetIntegerv", 1}};
 /// For one with both operands in panels that are read as an image, where C's and the parts' bindings are bound as well, without
 /// what is sent as uniforms.
 const CallCounts packed_in_scope{
@@ -635,18 +828,20 @@ TEST_CASE("a repeated product makes the declared calls and no other") {
     for (int i = 0; i < 10; ++i) engine.gemm(product, options);
     return test::calls();
   };
+  const bool es = gl_functions().es;
+  const CallCounts unbound = sum({outside_scope, nothing_bound, es ? CallCounts() : of_pipeline});
   engine.gemm(product, tiled);
-  CHECK(text(ten(tiled)) == text(sum({in_scope, outside_scope, nothing_bound}, 10)));
+  CHECK(text(ten(tiled)) == text(sum({in_scope, unbound}, 10)));
   if (engine.limits().image_buffer_bytes > 0) {
     const PlanOptions packed = test::with_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=2", 1);
     engine.gemm(product, packed);
     CallCounts called = ten(packed);
     for (const char* name : {"glProgramUniform1i", "glProgramUniform4i"}) called.erase(name);
-    CHECK(text(called) == text(sum({packed_in_scope, outside_scope, nothing_bound, packed_outside_scope}, 10)));
+    CHECK(text(called) == text(sum({packed_in_scope, unbound, packed_outside_scope}, 10)));
   }
   {
     const test::Application application;
-    CHECK(text(ten(tiled)) == text(sum({in_scope, outside_scope, all_bound}, 10)));
+    CHECK(text(ten(tiled)) == text(sum({in_scope, outside_scope, all_bound, es ? CallCounts() : of_subroutines}, 10)));
   }
   {
     const Scope scope = engine.scope();
@@ -684,10 +879,27 @@ TEST_CASE("a repeated product makes the declared calls and no other") {
     engine.gemm(windows, short_k);
   }
   CallCounts called = test::calls();
-  for (const auto& declared : sum({in_scope, outside_scope, nothing_bound}))
-    CHECK_MESSAGE(called.erase(declared.first) == 1, declared.first);
+  for (const auto& declared : sum({in_scope, unbound})) CHECK_MESSAGE(called.erase(declared.first) == 1, declared.first);
   for (const char* name : {"glProgramUniform1i", "glProgramUniform3i", "glProgramUniform4i", "glProgramUniform1f",
                            "glInvalidateBufferData", "glBufferSubData", "glBindImageTexture"})
     called.erase(name);
   CHECK(text(called).empty());
+}
+
+TEST_CASE("a repeated product in a context with display lists asks for one more number") {
+  if (gl_functions().es) return;  // which has none
+  HeadlessContext context({.device = "", .compatibility = true});
+  Engine engine = test::counting_engine();
+  const test::DeviceProduct product(engine, 40, 30, 50);
+  const PlanOptions tiled = test::with_kernel("tiled:tile=8");
+  for (const bool scoped : {false, true}) {
+    CAPTURE(scoped);
+    std::optional<Scope> scope;
+    if (scoped) scope.emplace(engine.scope());
+    engine.gemm(product.gemm, tiled);
+    test::reset_calls();
+    engine.gemm(product.gemm, tiled);
+    CHECK(text(test::calls()) ==
+          text(sum({in_scope, has_lists, scoped ? CallCounts() : sum({outside_scope, nothing_bound, of_pipeline})})));
+  }
 }

@@ -2,6 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
+#include <chrono>
+
 #include "support/allocations.hpp"
 #include "support/figure.hpp"
 #include "support/gl_test.hpp"
@@ -118,6 +122,39 @@ TEST_CASE("enqueueing a repeated product allocates nothing") {
       for (int i = 0; i < 3; ++i) engine.gemm(repeated->gemm, repeated->options);
       check_allocations(10, [&] { engine.gemm(repeated->gemm, repeated->options); });
     }
+}
+
+TEST_CASE("to ask for the context takes less than a microsecond, and adds little to a product's call") {
+  test::context();
+  const auto seconds = [](const auto& call) {
+    const auto begin = std::chrono::steady_clock::now();
+    call();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  std::vector<Engine> engines;
+  std::vector<test::DeviceProduct> products;
+  for (const bool checks : {false, true}) {
+    EngineOptions options = test::engine_options();
+    options.check_context = checks;
+    engines.push_back(test::engine_here(options));
+    products.emplace_back(engines.back(), 64, 64, 64);
+  }
+  std::array<double, 2> product{1, 1}, nothing{1, 1};
+  for (int turn = 0; turn < 400; ++turn)
+    for (const std::size_t checks : {0u, 1u}) {
+      Engine& engine = engines[checks];
+      product[checks] = std::min(product[checks], seconds([&] { engine.gemm(products[checks].gemm); }));
+      const Scope scope = engine.scope();  // in which such a call does nothing else
+      nothing[checks] = std::min(nothing[checks], seconds([&] {
+                                   for (int i = 0; i < 10; ++i) engine.prepare(std::span<const Problem>());
+                                 }));
+    }
+  const double ratio = product[1] / product[0], alone = (nothing[1] - nothing[0]) / 10;
+  test::figure("a product's call with check_context over one without, N = 64, in turns", "", ratio,
+               fmt::format("{:.2f} and {:.2f} us", product[1] * 1e6, product[0] * 1e6));
+  test::figure("the time of check_context in seconds", "", alone, fmt::format("{:.3f} us", alone * 1e6));
+  CHECK(ratio <= 1.05);
+  CHECK(alone < 1e-6);
 }
 
 TEST_CASE("a repeated convolution in a scope makes a product's calls and no others, and allocates nothing") {

@@ -42,7 +42,7 @@ struct Sample : test::DeviceProduct {
 
 /// An engine whose dispatches are planned to take so long at most.
 Engine engine_of_short_dispatches(std::chrono::nanoseconds longest, bool self_check = true) {
-  EngineOptions options = test::counting_options();
+  EngineOptions options = test::engine_options();
   options.experimental.edit().self_check = self_check;
   options.max_dispatch = longest;
   return test::counting_engine(options);
@@ -396,7 +396,7 @@ TEST_CASE("jobs end as matrices do: with their objects, or without a call where 
   for (const bool abandoned : {false, true}) {
     CAPTURE(abandoned);
     const Pretence pretence;
-    std::optional<Engine> engine(std::in_place, test::counting_loader, test::counting_options());
+    std::optional<Engine> engine(std::in_place, test::counting_loader, test::engine_options());
     std::optional<Sample> sample(std::in_place, *engine, 60, 50, 70, packed);
     std::optional<Job> job;
     test::limit_buffers(10000);  // less than the workspace

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <exception>
 #include <fstream>
+#include <glgemm/streaming.hpp>
 #include <memory>
 #include <thread>
 
@@ -35,7 +36,6 @@ struct Everything {
 
   Everything() {
     EngineOptions options = test::engine_options();
-    options.check_context = true;
     options.log = [this](std::string_view line) { lines.emplace_back(line); };
     engine.emplace(test::counting_loader, options);
     a.emplace(*engine, two);
@@ -63,28 +63,49 @@ struct Everything {
   Everything(const Everything&) = delete;
   Everything& operator=(const Everything&) = delete;
   Gemm product() const { return {.a = a->view(), .b = b->view(), .c = c->view()}; }
-  /// Checks that every call that needs the engine is refused.
-  void check_refused() {
+  /// Checks that every call that needs the engine is refused, with `why` in the message.
+  template <class Exception = std::invalid_argument>
+  void check_refused(const char* why = "") {
     const Gemm product = this->product();
     const Problem problem = Engine::problem(product);
+    const Convolution convolution;
+    Matrix<float> host(1, 1);
+    const HostGemm streamed{.a = host_matrix(two), .b = host_matrix(three), .c = host_matrix(host)};
     const std::function<void()> calls[] = {[&] { engine->gemm(product); },
                                            [&] { engine->gemm(std::span(&product, 1)); },
                                            [&] { engine->multiply(two, three); },
+                                           [&] { multiply(*engine, streamed); },
+                                           [&] { engine->convolve(convolution); },
                                            [&] {
                                              engine->prepare({&problem, 1});
                                            },
                                            [&] { engine->prepare(std::span<const Gemm>()); },
+                                           [&] {
+                                             engine->prepare({&convolution, 1});
+                                           },
+                                           [&] { engine->compile(Plan()); },
+                                           [&] { engine->compile(ConvolutionPlan()); },
+                                           [&] { engine->start(product); },
+                                           [&] { engine->start(convolution); },
                                            [&] { engine->prepack(b->view()); },
+                                           [&] { engine->upload(host.data(), 0, c->view()); },
+                                           [&] { engine->download(c->view(), host.data(), 0); },
+                                           [&] { engine->read_texture({}, {}); },
+                                           [&] { engine->write_texture({}, {}); },
+                                           [&] { engine->prepare_read_texture({}, {}); },
+                                           [&] { engine->prepare_write_texture({}, {}); },
                                            [&] { engine->fence(); },
+                                           [&] { engine->barrier(Use::anything); },
                                            [&] { engine->scope(); },
                                            [&] { DeviceMatrix(*engine, 1, 1); },
                                            [&] { Stopwatch watch(*engine); }};
-    for (const auto& call : calls) CHECK_THROWS_AS(call(), std::invalid_argument);
-    check_job_refused();
+    for (const auto& call : calls) CHECK_THROWS_WITH_AS(call(), doctest::Contains(why), Exception);
+    check_job_refused<Exception>(why);
   }
-  void check_job_refused() {
-    CHECK_THROWS_AS(job->advance(std::chrono::seconds(1)), std::invalid_argument);
-    CHECK_THROWS_AS(job->fence(), std::invalid_argument);
+  template <class Exception = std::invalid_argument>
+  void check_job_refused(const char* why = "") {
+    CHECK_THROWS_WITH_AS(job->advance(std::chrono::seconds(1)), doctest::Contains(why), Exception);
+    CHECK_THROWS_WITH_AS(job->fence(), doctest::Contains(why), Exception);
   }
   /// Checks what outlives the engine, while its context is current.
   void check_the_rest_works() {
@@ -99,10 +120,11 @@ struct Everything {
   }
   void destroy_the_rest() { a.reset(), b.reset(), c.reset(), packed.reset(), job.reset(), fence.reset(); }
   /// Checks that matrices move nothing to or from the device.
-  void check_transfers_refused() {
-    CHECK_THROWS_AS(c->download(), std::invalid_argument);
-    CHECK_THROWS_AS(c->upload(two), std::invalid_argument);
-    CHECK_THROWS_AS(c->copy(*a, 0, 0, 1, 1), std::invalid_argument);
+  template <class Exception = std::invalid_argument>
+  void check_transfers_refused(const char* why = "") {
+    CHECK_THROWS_WITH_AS(c->download(), doctest::Contains(why), Exception);
+    CHECK_THROWS_WITH_AS(c->upload(two), doctest::Contains(why), Exception);
+    CHECK_THROWS_WITH_AS(c->copy(*a, 0, 0, 1, 1), doctest::Contains(why), Exception);
   }
   /// The lines about programs: those compiled, and what the driver says of their memory.
   std::size_t of_programs() const {
@@ -281,8 +303,8 @@ TEST_CASE("an engine called in another context, or with none current, is caught,
     CHECK_THROWS_WITH_AS(all.engine->gemm(all.product()), "gemm: the engine's context is not current on this thread",
                          std::invalid_argument);
     CHECK_THROWS_AS(all.engine->release(), std::invalid_argument);
-    all.check_refused();
-    all.check_transfers_refused();
+    all.check_refused("the engine's context is not current on this thread");
+    all.check_transfers_refused("the engine's context is not current on this thread");
     test::CallCounts called = test::calls();
     called.erase("glIsProgramPipeline");
     called.erase("glGetObjectLabel");
@@ -301,6 +323,148 @@ TEST_CASE("an engine called in another context, or with none current, is caught,
   stranger.make_current();
   CHECK_RESULT(engine_of_stranger.multiply(two, three) == six);
   engine_of_stranger.release();
+}
+
+TEST_CASE(
+    "where calls do not ask for the context, a name that means nothing in another one is not blamed, and nothing is judged") {
+  HeadlessContext own;
+  EngineOptions without = test::engine_options();
+  without.check_context = false;
+  for (const bool scoped : {false, true}) {
+    CAPTURE(scoped);
+    Engine engine = test::engine_here(scoped ? test::engine_options() : without);
+    const DeviceMatrix a(engine, two), b(engine, three);
+    DeviceMatrix c(engine, 1, 1);
+    const Gemm product{.a = a.view(), .b = b.view(), .c = c.view()};
+    const PlanOptions naive = test::with_kernel("naive");
+    engine.gemm(product, naive);
+    const TensorView tensor{.buffer = c.view().buffer, .size = {1, 1}, .channels = 1};
+    std::optional<Scope> scope;
+    if (scoped) scope.emplace(engine.scope());
+    HeadlessContext other;
+    for (const bool none : {false, true}) {
+      CAPTURE(none);
+      if (none) other.release_current();
+      float host = 0;
+      const std::function<void()> calls[] = {[&] { engine.gemm(product, naive); },
+                                             [&] { engine.gemm(product, test::with_kernel("tiled:tile=8")); },
+                                             [&] { engine.start(product, naive); },
+                                             [&] {
+                                               engine.prepare({&product, 1}, test::with_kernel("small"));
+                                             },
+                                             [&] { engine.prepack(b.view()); },
+                                             [&] { engine.upload(&host, 0, c.view()); },
+                                             [&] { engine.download(c.view(), &host, 0); },
+                                             [&] { engine.read_texture({.texture = 1}, tensor); },
+                                             [&] { c.upload(two); },
+                                             [&] { c.download(); },
+                                             [&] { c.copy(a, 0, 0, 1, 1); }};
+      for (const auto& call : calls)
+        CHECK_THROWS_WITH_AS(call(), doctest::Contains("the engine's context is not current on this thread"),
+                             std::invalid_argument);
+    }
+    own.make_current();
+    scope.reset();
+    CHECK(engine.struck_off().empty());
+    engine.gemm(product, test::with_kernel("tiled:tile=8"));
+    CHECK_RESULT(c.download() == six);
+  }
+}
+
+TEST_CASE("what ends in another context leaves that one alone, and the log is told") {
+  HeadlessContext own;
+  Everything all;
+  std::optional<Scope> scope(all.engine->scope());
+  std::optional<Stopwatch> watch(std::in_place, *all.engine);
+  {
+    HeadlessContext other;
+    const gl::Api& api = gl_functions();
+    std::vector<GLuint> buffers(100);
+    api.GenBuffers(100, buffers.data());
+    for (const GLuint buffer : buffers) {  // among them of the names that the engine's have
+      api.BindBuffer(GL_SHADER_STORAGE_BUFFER, buffer);
+      api.BufferData(GL_SHADER_STORAGE_BUFFER, 4, nullptr, GL_STATIC_DRAW);
+    }
+    const test::Snapshot before = test::take_snapshot();
+    const std::vector<std::int64_t> objects = test::count_objects();
+    scope.reset();
+    watch.reset();
+    all.a.reset(), all.job.reset();
+    CHECK(test::difference(before, test::take_snapshot()) == "");
+    CHECK(test::count_objects() == objects);
+    CHECK(api.GetError() == GL_NO_ERROR);
+    CHECK(all.lines.size() == all.of_programs() + 4);
+    CHECK(all.lines.back() ==
+          "a job was destroyed while the engine's context was not current: its objects stay with the context");
+  }
+  own.make_current();
+}
+
+TEST_CASE("while a display list is compiled every call is refused: nothing is recorded, remembered or struck off") {
+  if (gl_functions().es) return;  // which has none
+  HeadlessContext context({.device = "", .compatibility = true});
+  const gl::Api& api = gl_functions();
+  const auto new_list = reinterpret_cast<void(GLAD_API_PTR*)(GLuint, GLenum)>(test::get_proc_address("glNewList"));
+  const auto call_list = reinterpret_cast<void(GLAD_API_PTR*)(GLuint)>(test::get_proc_address("glCallList"));
+  const auto begin = reinterpret_cast<void(GLAD_API_PTR*)(GLenum)>(test::get_proc_address("glBegin"));
+  const auto end_list = reinterpret_cast<void(GLAD_API_PTR*)()>(test::get_proc_address("glEndList"));
+  const auto end = reinterpret_cast<void(GLAD_API_PTR*)()>(test::get_proc_address("glEnd"));
+  Everything all;
+  Engine fresh = test::engine_here();  // whose programs are still to be checked
+  const Matrix<float> before{{-1}};
+  all.c->upload(before);
+  Gemm twice = all.product();
+  twice.alpha = 2;
+  for (const auto& [mode, why] : {std::pair{0x1300, "display list 7 is being compiled (GL_COMPILE)"},
+                                  std::pair{0x1301, "display list 7 is being compiled (GL_COMPILE_AND_EXECUTE)"}}) {
+    Stopwatch watch(*all.engine);
+    std::optional<Scope> scope;
+    new_list(7, static_cast<GLenum>(mode));
+    all.check_refused<Unsupported>(why);
+    all.check_transfers_refused<Unsupported>(why);
+    CHECK_THROWS_WITH_AS(all.engine->gemm(twice), doctest::Contains(why), Unsupported);
+    CHECK_THROWS_WITH_AS(watch.start(), doctest::Contains(why), Unsupported);
+    CHECK_THROWS_WITH_AS(fresh.gemm(twice), doctest::Contains(why), Unsupported);
+    CHECK_THROWS_WITH_AS(Engine(test::get_proc_address), doctest::Contains(why), Unsupported);
+    end_list();
+    scope.emplace(all.engine->scope());
+    new_list(7, static_cast<GLenum>(mode));
+    CHECK_THROWS_WITH_AS(all.engine->gemm(twice), doctest::Contains(why), Unsupported);
+    end_list();
+    scope.reset();
+    call_list(7);
+    CHECK(api.GetError() == GL_NO_ERROR);
+    CHECK_RESULT(all.c->download() == before);
+  }
+  CHECK(fresh.struck_off().empty());
+  all.engine->gemm(twice);
+  CHECK_RESULT(all.c->download() == Matrix<float>{{12}});
+  fresh.gemm(all.product());
+  CHECK_RESULT(all.c->download() == six);
+  CHECK(fresh.struck_off().empty());
+
+  // Between glBegin and glEnd OpenGL answers no question, and each leaves an error.
+  GLuint framebuffer = 0;
+  api.GenFramebuffers(1, &framebuffer);
+  api.BindFramebuffer(GL_FRAMEBUFFER, framebuffer);
+  api.FramebufferParameteri(GL_FRAMEBUFFER, GL_FRAMEBUFFER_DEFAULT_WIDTH, 8);  // complete without attachments
+  api.FramebufferParameteri(GL_FRAMEBUFFER, GL_FRAMEBUFFER_DEFAULT_HEIGHT, 8);
+  begin(GL_POINTS);
+  all.check_refused("between glBegin and glEnd");
+  all.check_transfers_refused("between glBegin and glEnd");
+  end();
+  CHECK(api.GetError() == GL_INVALID_OPERATION);
+  CHECK(api.GetError() == GL_NO_ERROR);
+  {
+    const Scope scope = all.engine->scope();
+    begin(GL_POINTS);
+    CHECK_THROWS_WITH_AS(all.engine->gemm(twice), doctest::Contains("between glBegin and glEnd"), Unsupported);
+    end();
+    CHECK(api.GetError() == GL_INVALID_OPERATION);
+  }
+  all.engine->gemm(twice);
+  CHECK_RESULT(all.c->download() == Matrix<float>{{12}});
+  fresh.release();
 }
 
 TEST_CASE("two engines on two threads at once, in contexts apart and in one share group with buffers in common") {

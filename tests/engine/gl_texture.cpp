@@ -1,6 +1,7 @@
 // Copies between textures and images in a buffer: each format, layers, levels, the state that they leave, and what is refused.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include <glgemm/experimental.hpp>
@@ -26,7 +27,7 @@ constexpr Format formats[] = {{GL_RGBA8, GL_RGBA, 4, true, true},    {GL_RGBA16F
                               {GL_RGBA32F, GL_RGBA, 4, false, true}, {GL_R8, GL_RED, 1, true, false},
                               {GL_R16F, GL_RED, 1, false, false},    {GL_R32F, GL_RED, 1, false, true}};
 
-/// Whether the device stores images of the format; where it does not, a copy is seen to be refused by name.
+/// Whether the device stores images of the format; where it does not, writing is seen to be refused by name.
 bool has_images(const Format& format) {
   return format.in_es || test::engine().limits().language == ShadingLanguage::glsl_430;
 }
@@ -141,11 +142,6 @@ TEST_CASE("textures: each format is read and written, with each number of channe
         const Numbers before = numbers_for(format, count, 1), after = numbers_for(format, width * height * channels, 2);
         const Texture texture(format, false, before);
         const test::Buffer out(bytes_of(Numbers(static_cast<std::size_t>(width * height * channels), 0), type));
-        if (!has_images(format)) {
-          CHECK_THROWS_WITH_AS(engine.read_texture(texture.view(), tensor_of(out, channels, type)),
-                               doctest::Contains("OpenGL ES stores no images of it"), Unsupported);
-          continue;
-        }
         engine.read_texture(texture.view(), tensor_of(out, channels, type));
         Numbers expected = first_channels(before, format.channels, channels);
         CHECK_RESULT(has(out, format, expected, type));
@@ -158,6 +154,14 @@ TEST_CASE("textures: each format is read and written, with each number of channe
           CHECK_RESULT(has(behind, format, expected, type));
         }
         const test::Buffer in(bytes_of(as_texels(format, after), type));
+        if (!has_images(format)) {
+          CHECK_THROWS_WITH_AS(engine.write_texture(tensor_of(in, channels, type), texture.view()),
+                               doctest::Contains("and OpenGL ES lets no shader write that"), Unsupported);
+          continue;
+        }
+        engine.prepare_write_texture(tensor_of(in, channels, type), texture.view());  // which writes nothing
+        engine.read_texture(texture.view(), tensor_of(out, channels, type));
+        CHECK_RESULT(has(out, format, first_channels(before, format.channels, channels), type));
         engine.write_texture(tensor_of(in, channels, type), texture.view());
         // What the tensor lacks is 0, and alpha is 1.
         expected.clear();
@@ -170,6 +174,146 @@ TEST_CASE("textures: each format is read and written, with each number of channe
         engine.read_texture(texture.view(), tensor_of(all, format.channels, Type::f32));
         CHECK_RESULT(has(all, format, expected, Type::f32));
       }
+}
+
+namespace {
+
+/// What the bits of a channel stand for.
+enum class Encoding { unorm8, srgb8, snorm8, unorm16, unorm10, floats };
+struct ReadFormat {
+  GLenum name;
+  const char* text;
+  GLenum layout, type;
+  int channels;
+  Encoding encoding;
+  enum { nowhere, in_opengl, everywhere } written;
+  bool is_sized = true;
+};
+#define FORMAT(name) GL_##name, "GL_" #name
+constexpr ReadFormat read_formats[] = {
+    {FORMAT(RGBA), GL_RGBA, GL_UNSIGNED_BYTE, 4, Encoding::unorm8, ReadFormat::nowhere, false},
+    {FORMAT(RGB), GL_RGB, GL_UNSIGNED_BYTE, 3, Encoding::unorm8, ReadFormat::nowhere, false},
+    {FORMAT(RGB8), GL_RGB, GL_UNSIGNED_BYTE, 3, Encoding::unorm8, ReadFormat::nowhere},
+    {FORMAT(SRGB8), GL_RGB, GL_UNSIGNED_BYTE, 3, Encoding::srgb8, ReadFormat::nowhere},
+    {FORMAT(SRGB8_ALPHA8), GL_RGBA, GL_UNSIGNED_BYTE, 4, Encoding::srgb8, ReadFormat::nowhere},
+    {FORMAT(RG8), GL_RG, GL_UNSIGNED_BYTE, 2, Encoding::unorm8, ReadFormat::in_opengl},
+    {FORMAT(R8_SNORM), GL_RED, GL_BYTE, 1, Encoding::snorm8, ReadFormat::in_opengl},
+    {FORMAT(RG8_SNORM), GL_RG, GL_BYTE, 2, Encoding::snorm8, ReadFormat::in_opengl},
+    {FORMAT(RGB8_SNORM), GL_RGB, GL_BYTE, 3, Encoding::snorm8, ReadFormat::nowhere},
+    {FORMAT(RGBA8_SNORM), GL_RGBA, GL_BYTE, 4, Encoding::snorm8, ReadFormat::everywhere},
+    {FORMAT(R16), GL_RED, GL_UNSIGNED_SHORT, 1, Encoding::unorm16, ReadFormat::in_opengl},
+    {FORMAT(RG16), GL_RG, GL_UNSIGNED_SHORT, 2, Encoding::unorm16, ReadFormat::in_opengl},
+    {FORMAT(RGB16), GL_RGB, GL_UNSIGNED_SHORT, 3, Encoding::unorm16, ReadFormat::nowhere},
+    {FORMAT(RGBA16), GL_RGBA, GL_UNSIGNED_SHORT, 4, Encoding::unorm16, ReadFormat::in_opengl},
+    {FORMAT(RGB10_A2), GL_RGBA, GL_UNSIGNED_INT_2_10_10_10_REV, 4, Encoding::unorm10, ReadFormat::in_opengl},
+    {FORMAT(RG16F), GL_RG, GL_FLOAT, 2, Encoding::floats, ReadFormat::in_opengl},
+    {FORMAT(RGB16F), GL_RGB, GL_FLOAT, 3, Encoding::floats, ReadFormat::nowhere},
+    {FORMAT(RG32F), GL_RG, GL_FLOAT, 2, Encoding::floats, ReadFormat::in_opengl},
+    {FORMAT(RGB32F), GL_RGB, GL_FLOAT, 3, Encoding::floats, ReadFormat::nowhere},
+    {FORMAT(R11F_G11F_B10F), GL_RGB, GL_FLOAT, 3, Encoding::floats, ReadFormat::in_opengl},
+    {FORMAT(RGB9_E5), GL_RGB, GL_FLOAT, 3, Encoding::floats, ReadFormat::nowhere}};
+#undef FORMAT
+
+/// A linear number as sRGB stores it.
+double srgb(double x) {
+  return x <= 0.0031308 ? x * 12.92 : 1.055 * std::pow(x, 1 / 2.4) - 0.055;
+}
+
+/// Channel `c` of texel `i` as bytes for glTexSubImage2D, appended, and the number that they stand for; of sRGB as it is stored.
+double append(std::vector<std::byte>& bytes, const ReadFormat& format, int i, int c) {
+  const auto put = [&](auto number) {
+    const auto* const at = reinterpret_cast<const std::byte*>(&number);
+    bytes.insert(bytes.end(), at, at + sizeof number);
+  };
+  const auto number = static_cast<unsigned>(i * 37 + c * 101 + 5);
+  switch (format.encoding) {
+    case Encoding::unorm8:
+    case Encoding::srgb8:
+      put(static_cast<std::uint8_t>(number));
+      return static_cast<std::uint8_t>(number) / 255.0;
+    case Encoding::snorm8:
+      put(static_cast<std::int8_t>(number));
+      return std::max(static_cast<std::int8_t>(number) / 127.0, -1.0);
+    case Encoding::unorm16:
+      put(static_cast<std::uint16_t>(number * 997));
+      return static_cast<std::uint16_t>(number * 997) / 65535.0;
+    case Encoding::unorm10: {
+      const unsigned word = static_cast<unsigned>(i * 37 + 5) * 2654435761U;
+      if (c == 0) put(word);
+      return c == 3 ? (word >> 30) / 3.0 : (word >> 10 * c & 1023) / 1023.0;
+    }
+    default:
+      put(static_cast<float>(number % 32) / 8);
+      return (number % 32) / 8.0;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("textures: what shaders see as floats is read, and what OpenGL has no images of is refused by its name and a way") {
+  Engine& engine = test::engine();
+  const gl::Api& gl = test::gl_functions();
+  for (const ReadFormat& format : read_formats) {
+    if (gl.es && format.encoding == Encoding::unorm16) continue;  // which OpenGL ES itself has not
+    CAPTURE(std::string(format.text));
+    std::vector<std::byte> bytes;
+    std::vector<double> numbers;
+    for (int i = 0; i < width * height; ++i)
+      for (int c = 0; c < format.channels; ++c) numbers.push_back(append(bytes, format, i, c));
+    unsigned texture = 0;
+    gl.GenTextures(1, &texture);
+    gl.BindTexture(GL_TEXTURE_2D, texture);
+    gl.PixelStorei(GL_UNPACK_ALIGNMENT, 1);
+    if (format.is_sized) gl.TexStorage2D(GL_TEXTURE_2D, 1, format.name, width, height);
+    if (format.is_sized)
+      gl.TexSubImage2D(GL_TEXTURE_2D, 0, 0, 0, width, height, format.layout, format.type, bytes.data());
+    else
+      gl.TexImage2D(GL_TEXTURE_2D, 0, static_cast<GLint>(format.name), width, height, 0, format.layout, format.type,
+                    bytes.data());
+    gl.PixelStorei(GL_UNPACK_ALIGNMENT, 4);
+    gl.TexParameteri(GL_TEXTURE_2D, GL_TEXTURE_SWIZZLE_R, GL_ONE);  // which is the application's own affair
+    REQUIRE(gl.GetError() == GL_NO_ERROR);
+    GLint told = 0;  // a driver may tell a sized format
+    gl.GetTexLevelParameteriv(GL_TEXTURE_2D, 0, GL_TEXTURE_INTERNAL_FORMAT, &told);
+    const bool is_as_made = static_cast<GLenum>(told) == format.name;
+    gl.BindTexture(GL_TEXTURE_2D, 0);
+
+    const auto count = std::ssize(numbers);
+    DeviceMatrix matrix(engine, count, 1);
+    const TensorView tensor{.buffer = matrix.view().buffer, .size = {height, width}, .channels = format.channels};
+    const auto is_read = [&] {
+      engine.read_texture({.texture = texture}, tensor);
+      const Matrix<float> got = matrix.download();
+      for (std::int64_t i = 0; i < count; ++i) {
+        const bool is_srgb = format.encoding == Encoding::srgb8 && i % format.channels < 3;
+        const double number = is_srgb ? srgb(got.data()[i]) : got.data()[i], tolerance = is_srgb ? 0.4 / 255 : 0x1p-22;
+        if (!(std::abs(number - numbers[static_cast<std::size_t>(i)]) <= tolerance)) return false;
+      }
+      return true;
+    };
+    engine.prepare_read_texture({.texture = texture}, {.size = {height, width}, .channels = format.channels});
+    CHECK_RESULT(is_read());
+    const bool is_written = format.written == ReadFormat::everywhere || (format.written == ReadFormat::in_opengl && !gl.es);
+    if (is_written) {
+      for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::abs(numbers[i]);
+      Matrix<float> changed(count, 1);
+      std::transform(numbers.begin(), numbers.end(), changed.data(), [](double x) { return static_cast<float>(x); });
+      matrix.upload(changed);
+      engine.write_texture(tensor, {.texture = texture});
+      CHECK_RESULT(is_read());
+    } else if (is_as_made) {
+      const std::string said = message_of<Unsupported>([&] { engine.write_texture(tensor, {.texture = texture}); });
+      CHECK_MESSAGE(contains(said, fmt::format("has the format {}, and OpenGL", format.text)), said);
+      CHECK_MESSAGE(contains(said, "copy it by glBlitFramebuffer"), said);
+      CHECK(contains(said, "glTextureView") == (format.name == GL_SRGB8_ALPHA8 && !gl.es));
+    }
+    GLint swizzle = 0;
+    gl.BindTexture(GL_TEXTURE_2D, texture);
+    gl.GetTexParameteriv(GL_TEXTURE_2D, GL_TEXTURE_SWIZZLE_R, &swizzle);
+    CHECK(swizzle == GL_ONE);
+    gl.BindTexture(GL_TEXTURE_2D, 0);
+    gl.DeleteTextures(1, &texture);
+  }
 }
 
 TEST_CASE("textures: layers of an array, and a level, are copied and no others") {
@@ -250,5 +394,5 @@ TEST_CASE("textures: what is wrong is refused with the numbers") {
   refused([](TextureView&, TensorView& tensor) { tensor.layout = TensorLayout::nchw; }, "the tensor's layout is nchw");
   const Texture integers({GL_RGBA8UI, GL_RGBA_INTEGER, 4, true, true}, false, numbers_for(formats[0], width * height * 4, 1));
   refused([&](TextureView& texture, TensorView&) { texture.texture = integers.name(); },
-          "has the format 0x8d7c, which is none of");
+          "has the format GL_RGBA8UI, whose texels no shader sees as red, green, blue and alpha in floats");
 }

@@ -11,6 +11,7 @@
 
 #include <doctest/doctest.h>
 
+#include "files/journal.hpp"
 #include "files/matrix_files.hpp"
 #include "support/messages.hpp"
 
@@ -428,6 +429,13 @@ TEST_CASE("formats: a file of another kind is told by its first bytes, with what
   }
   CHECK(contains(files.error("A.csv", "\x93NUMPY\1"), "it is a NumPy array: its name should end in .npy"));
   CHECK(contains(files.error("A.npy", "%%MatrixMarket matrix"), "it is a Matrix Market file: its name should end in .mtx"));
+}
+
+TEST_CASE("formats: a name that is too long for the system leads to nothing") {
+  const std::string name = std::string(300, 'a') + ".npz";
+  CHECK(parse_matrix_path(name + ":x").array == "x");
+  CHECK(contains(message_of<FileError>([&] { read_npz(name, "x"); }), "cannot read '" + name + "': "));
+  CHECK(!Journal::read(name));
 }
 
 TEST_CASE("formats: an output that is an input's file is found by the file, not by its name") {

@@ -4,26 +4,31 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <system_error>
 
 #include <doctest/doctest.h>
 
+#include "base/system.hpp"
+#include "base/thread.hpp"
 #include "files/file_errors.hpp"
 #include "files/files.hpp"
 #include "files/journal.hpp"
 #include "support/temporary_folder.hpp"
+#include "system/program.hpp"
 
 using namespace glgemm::tools;
 namespace fs = std::filesystem;
 
 namespace {
-/// While it lives, files of over 1000 bytes cannot be written, which fails as a full disk does.
+/// While it lives, files of over 1000 bytes cannot be written, which fails as a full disk does, and raises SIGXFSZ.
 class SmallDisk {
  public:
-  SmallDisk() {
+  explicit SmallDisk(void (*at_signal)(int) = SIG_IGN) : handler_(std::signal(SIGXFSZ, at_signal)) {
     getrlimit(RLIMIT_FSIZE, &old_);
     rlimit small = old_;
     small.rlim_cur = 1000;
@@ -38,8 +43,10 @@ class SmallDisk {
 
  private:
   rlimit old_{};
-  void (*handler_)(int) = std::signal(SIGXFSZ, SIG_IGN);
+  void (*handler_)(int);
 };
+
+std::atomic<int> signals = 0;
 
 /// Runs `f` in a child process, which a signal must end: one of those that the tool cleans up at.
 template <class F>
@@ -103,6 +110,35 @@ TEST_CASE("files: a full disk is told, and nothing stays") {
   });
   CHECK(contains(told, "cannot write '" + folder.file("out") + "'"));
   CHECK(folder.count() == 0);
+}
+
+TEST_CASE("files: what the library writes raises no signal, and takes none of the application's") {
+  const auto count = [](int) { ++signals; };
+  TemporaryFolder folder;
+  {
+    const SmallDisk disk(count);
+    CHECK(glgemm::replace_file(folder.file("program"), std::string(2000, 'x')) == std::errc::file_too_large);
+  }
+  CHECK(folder.count() == 0);
+
+  int ends[2]{};
+  REQUIRE(pipe(ends) == 0);
+  close(ends[0]);
+  void (*const before)(int) = std::signal(SIGPIPE, count);
+  const auto write_to_nobody = [&] {
+    const glgemm::UnsignalledWrites unsignalled;
+    CHECK(write(ends[1], "x", 1) < 0);
+  };
+  write_to_nobody();
+  CHECK(signals == 0);
+  {
+    const EndHeld held;
+    std::raise(SIGPIPE);
+    write_to_nobody();
+  }
+  CHECK(signals == 1);
+  std::signal(SIGPIPE, before);
+  close(ends[1]);
 }
 
 TEST_CASE("files: a signal that ends the program leaves no temporary file") {

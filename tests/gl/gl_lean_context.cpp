@@ -1,6 +1,9 @@
 // An engine in a context that lacks everything that OpenGL ES 3.1 leaves to extensions.
+#include <algorithm>
 #include <array>
 #include <glgemm/inspect.hpp>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "support/functions.hpp"
@@ -28,7 +31,96 @@ void (*lean_loader(const char* name))() {
   return test::get_proc_address(name);
 }
 
+#define NAME(function, ...) "gl" #function,
+constexpr std::string_view needed[] = {GLGEMM_NEEDED_FUNCTIONS(NAME)}, optional[] = {GLGEMM_OPTIONAL_FUNCTIONS(NAME)};
+#undef NAME
+bool is_in(std::span<const std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// What a getter does not find, among the functions that it is asked for.
+bool (*withholds)(std::string_view name) = nullptr;
+std::string_view withheld;
+
+void (*withholding_loader(const char* name))() {
+  return withholds(test::without_extension(name)) ? nullptr : test::get_proc_address(name);
+}
+
+/// A product by panels, a copy to a texture and back, and what else needs functions of its own.
+void use_all(Engine& engine) {
+  const gl::Api& api = test::gl_functions();
+  const test::DeviceProduct product(engine, 9, 8, 8);
+  Report report;
+  const char* const panels = engine.limits().image_buffer_bytes > 0 ? "2" : "1";  // as an image, if it can
+  engine.gemm(product.gemm, test::with_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=" + std::string(panels), 2),
+              &report);
+  CHECK_RESULT(product.right());
+  CHECK_RESULT(report.kernel_time.count() >= 0);
+  if (engine.limits().f64) CHECK_RESULT(engine.multiply(Matrix<double>{{2}}, Matrix<double>{{3}}) == Matrix<double>{{6}});
+  engine.compile(engine.plan({.m = 8, .n = 8, .k = 8}));
+  GLuint texture = 0;
+  api.GenTextures(1, &texture);
+  api.BindTexture(GL_TEXTURE_2D, texture);
+  api.TexStorage2D(GL_TEXTURE_2D, 1, GL_RGBA32F, 2, 9);
+  api.BindTexture(GL_TEXTURE_2D, 0);
+  const TensorView texels{.buffer = product.c.view().buffer, .size = {9, 2}, .channels = 4};
+  engine.write_texture(texels, {.texture = texture});
+  engine.read_texture({.texture = texture}, texels);
+  CHECK_RESULT(product.right());
+  api.DeleteTextures(1, &texture);
+  engine.barrier(Use::anything);
+  CHECK(engine.fence().wait());
+}
+
+/// The message with which an engine is refused; empty: it is not.
+std::string refusal_of_engine() try {
+  const Engine engine(withholding_loader);
+  return "";
+} catch (const Unsupported& refused) {
+  return refused.what();
+}
+
 }  // namespace
+
+TEST_CASE("a getter that does not find one of the functions: the engine works without it, or says which it needs") {
+  test::context();
+  withholds = [](std::string_view name) { return name == withheld; };
+  const std::string reason = ": wglGetProcAddress finds no functions of OpenGL 1.1";
+  for (const std::string_view name : needed) {
+    withheld = name;
+    CHECK_MESSAGE(contains(refusal_of_engine(), std::string(name) + reason), name);
+  }
+  for (const std::string_view name : optional) {
+    withheld = name;
+    INFO(name);
+    Engine engine = test::engine_here(test::engine_options(), withholding_loader);
+    use_all(engine);
+  }
+  CHECK(test::gl_functions().GetError() == GL_NO_ERROR);
+}
+
+TEST_CASE("a getter that finds the functions of gl/api.hpp alone: nothing else is called") {
+  test::context();
+  withholds = [](std::string_view name) { return !is_in(needed, name) && !is_in(optional, name); };
+  Engine engine = test::engine_here(test::engine_options(), withholding_loader);
+  use_all(engine);
+}
+
+TEST_CASE("getters of the wrong kind are told what they are") {
+  test::context();
+  static constexpr std::string_view old[] = {"glGetString", "glGetIntegerv", "glGetError", "glBindTexture", "glEnable"};
+  withholds = [](std::string_view name) { return is_in(old, name); };
+  CHECK(contains(refusal_of_engine(), "get_proc_address does not find glGetString: wglGetProcAddress finds no functions of"));
+  withholds = [](std::string_view name) { return !is_in(old, name); };
+  CHECK(contains(refusal_of_engine(), "get_proc_address does not find glActiveShaderProgram and "));
+  CHECK(contains(refusal_of_engine(), " more functions: wglGetProcAddress"));
+  CHECK(contains(refusal_of_engine(), std::string("the context has ")));
+  withholds = [](std::string_view) { return true; };
+  CHECK(refusal_of_engine() ==
+        "Engine: no OpenGL context is current on this thread, or get_proc_address is of another library: it "
+        "does not find glGetString");
+  CHECK_THROWS_AS(Engine([](const char*) { return reinterpret_cast<void (*)()>(std::intptr_t{-1}); }), Unsupported);
+}
 
 TEST_CASE("a context without what OpenGL ES leaves to extensions: right products, and times that are the host's") {
   EngineOptions options = test::engine_options();

@@ -25,6 +25,17 @@ svg batch.svg 'A batch of 20'
   fail "small: status $?"
 svg small.svg 'An item of C: blocks' '64 blocks, of as many items as that takes' "A workgroup's blocks: one of them" '4 x 4 elements of C by one of 64'
 
+# With the standard output closed, what is printed is lost, as on a full disk, and gets into no other file.
+for json in one all; do
+  if [ $json = one ]; then
+    "$glgemm" inspect --size 64 --no-device --json one.json >&- 2>stderr
+  else
+    "$glgemm" inspect --size 64 --no-device --json all.json <&- >&- 2>&-
+  fi
+  [ $? -eq 2 ] && python3 -m json.tool $json.json >/dev/null || fail "a closed standard output: $(head -c 100 $json.json)"
+done
+grep -qF 'cannot write to the standard output' stderr || fail "a closed standard output is not told: $(cat stderr)"
+
 # The tables, for scripts.
 "$glgemm" inspect --tables >tables || fail "--tables: status $?"
 python3 - tables <<'END' || fail "--tables: $(head -c 300 tables)"

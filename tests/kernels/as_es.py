@@ -3,6 +3,7 @@
 
 usage: as_es.py GLGEMM GLSLANG_VALIDATOR TOOL_SHADER.comp...
 """
+import argparse
 import subprocess
 import sys
 import tempfile
@@ -40,7 +41,11 @@ def refusals(validator, folder, version, texts):
 
 
 def main():
-    glgemm, validator, *shaders = sys.argv[1:]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, count in (("glgemm", None), ("validator", None), ("shaders", "*")):
+        parser.add_argument(name, nargs=count)
+    arguments = parser.parse_args()
+    glgemm, validator, shaders = arguments.glgemm, arguments.validator, arguments.shaders
     found = sources(glgemm)
     of_tools = {shader: open(shader).read().replace("\n", "\n" + OF_TOOLS, 1) for shader in shaders}
     # In OpenGL ES 3.1, which lacks `precise`, programs have all that can happen at the end of an element; in 3.2 they are as printed.

@@ -14,6 +14,7 @@
 #include <fmt/core.h>
 #include <glgemm/inspect.hpp>
 
+#include "kernels/interface.hpp"
 #include "kernels/kernels.hpp"
 #include "support/quantised.hpp"
 #include "support/samples.hpp"
@@ -163,13 +164,15 @@ class Programs {
   }
 
   void add_textures() {
-    for (const int writes : {0, 1})
-      for (const int texels : {0, 1, 2, 3, 4, 5})
-        for (const Type type : {Type::f32, Type::f16})
-          add(ProgramKey{.kernel = with(with(kernels::texture(), "texels", texels), "writes", writes),
-                         .a = {writes ? type : Type::f32},
-                         .b = {Type::f32},
-                         .c_type = writes ? Type::f32 : type});
+    for (const Type type : {Type::f32, Type::f16}) {
+      for (const int array : {0, 1})
+        add(ProgramKey{.kernel = with(kernels::texture(), "array", array), .a = {Type::f32}, .b = {Type::f32}, .c_type = type});
+      for (int texels = 0; texels < kernels::texel_formats; ++texels)
+        add(ProgramKey{.kernel = with(with(kernels::texture(), "texels", texels), "writes", 1),
+                       .a = {type},
+                       .b = {Type::f32},
+                       .c_type = Type::f32});
+    }
   }
 
  private:

@@ -6,6 +6,7 @@ tool and the tests, and runs both. Takes minutes; by hand.
     recipes.py [FOLDER [WHAT...]]    the copy and its build lie in FOLDER and stay there; without it in a temporary folder. WHAT is kernel,
                                      type or format; all three without it
 """
+import argparse
 import pathlib
 import random
 import re
@@ -154,5 +155,9 @@ def main(folder, names):
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?")
+    parser.add_argument("what", nargs="*")
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        main(sys.argv[1] if len(sys.argv) > 1 else temporary, sys.argv[2:] or list(RECIPES))
+        main(arguments.folder or temporary, arguments.what or list(RECIPES))

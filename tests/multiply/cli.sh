@@ -21,6 +21,23 @@ npy B.npy '<f4' '(2, 3)' "$seven$eight$nine$ten$eleven$twelve"
 # {{1,4},{2,5},{3,6}} x {{7,8,9},{10,11,12}} = {{47,52,57},{64,71,78},{81,90,99}}
 product=00003c4200005042000064420000804200008e4200009c420000a2420000b4420000c642
 good 'the worked example' '(3, 3)' $product multiply A.npy B.npy
+grep -qE ', with transfers [0-9.]+ m?s; before, programs were compiled or loaded, and checked, in [0-9.]+ m?s$' stdout ||
+  fail "the times: $(cat stdout)"
+# The compiler's time is not among the transfers'.
+GLGEMM_PROGRAM_CACHE= MESA_SHADER_CACHE_DISABLE=true good 'compiling' '(3, 3)' $product multiply A.npy B.npy --kernel tiled
+sed -nE 's/.*with transfers ([0-9.]+) (m?s); .* in ([0-9.]+) (m?s)$/\1 \2 \3 \4/p' stdout | awk '{ exit !($1 * ($2 == "s" ? 1e3 : 1) < $3 * ($4 == "s" ? 1e3 : 1)) }' ||
+  fail "transfers take longer than compiling: $(cat stdout)"
+# Ctrl-C.
+rm -f C.npy
+sleep 20 | env --default-signal=INT "$glgemm" multiply - B.npy -o C.npy >stdout 2>stderr &
+process=$!
+for _ in $(seq 200); do
+  grep -qs '^SigCgt:.*[2367abef]$' /proc/$process/status && break # it hears SIGINT
+  sleep 0.05
+done
+kill -INT $process
+wait $process
+[ $? -eq 130 ] && [ "$(cat stderr)" = 'glgemm multiply: interrupted' ] && [ ! -e C.npy ] || fail "Ctrl-C: $(cat stdout stderr)"
 for kernel in naive tiled tiled:tile=2; do good "kernel $kernel" '(3, 3)' $product multiply A.npy B.npy --kernel $kernel; done
 for check in none probe full; do good "check $check" '(3, 3)' $product multiply A.npy B.npy --check $check; done
 npy F.npy '<f4' '(3, 2)' "$one$two$three$four$five$six" True
@@ -136,6 +153,15 @@ bad 'one file for two outputs' 'the same file' $m --image ./C.npy
 bad 'a picture of nothing' 'no elements to draw' multiply none_by_2.npy B.npy -o C.npy --image C.png
 [ -c /dev/full ] && bad 'full disk' 'the disk is full' multiply A.npy B.npy -o /dev/full
 [ -c /dev/full ] && bad 'full disk for the image' 'the disk is full' $m --image /dev/full
+npy large.npy '<f4' '(30, 30)' ''
+head -c 3600 /dev/zero >>large.npy
+(
+  ulimit -f 2
+  bad 'a limit on files' "cannot write 'T.npy': File too large" transpose large.npy -o T.npy
+  GLGEMM_PROGRAM_CACHE=$work/limited good 'a limit on the program cache' '(3, 3)' $product multiply A.npy B.npy
+  [ -d limited ] && [ -z "$(ls limited)" ] || fail "a limit on the program cache: there is $(ls limited)"
+  exit $failures
+) || failures=$((failures + 1))
 if [ "$(id -u)" -ne 0 ]; then
   mkdir closed && chmod 500 closed
   bad 'closed folder' 'Permission denied' multiply A.npy B.npy -o closed/C.npy

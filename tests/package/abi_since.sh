@@ -3,9 +3,10 @@
 # that are gone, members of structs that have moved, values of enums that have changed. By abidiff (package abigail-tools), which reads it
 # from debugging information. Ends with 1 where something changed that may break them.
 # Usage: abi_since.sh REVISION [WORK]   (WORK: a folder that keeps what is built; without it a temporary one)
+. "$(dirname "$0")/../../tools/usage.sh"
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-[ $# -ge 1 ] || { sed -n '2,/^set/{s/^# \{0,1\}//p}' "$0" >&2; exit 2; }
+[ $# -ge 1 ] || bad 'since which revision? (--help explains)'
 command -v abidiff >/dev/null || { echo "abi_since.sh: there is no abidiff (package abigail-tools)" >&2; exit 2; }
 revision=$(git rev-parse --verify --quiet "$1^{commit}") || { echo "abi_since.sh: '$1' is no revision" >&2; exit 2; }
 work=${2:-$(mktemp -d)}

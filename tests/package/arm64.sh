@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The long tier: builds for arm64 by Debian's cross compiler, and runs the tests without OpenGL under qemu.
 #   tests/package/arm64.sh [OPTION...]    options of glgemm_tests; needs g++-aarch64-linux-gnu and qemu-user-static
+. "$(dirname "$0")/../../tools/usage.sh"
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 ./tools/setup g++-aarch64-linux-gnu qemu-user-static

@@ -4,9 +4,10 @@
 # was. They are built from this clone's last commit in another bare system. Needs root and debootstrap.
 # Usage: [SUITE=noble] [MIRROR=URL] debian.sh WORK [DEBS]
 #   WORK: a folder for all of this; DEBS: a folder of packages that are built already; SUITE: bookworm (the default) or noble
+. "$(dirname "$0")/../../tools/usage.sh"
 set -euo pipefail
 root=$(realpath "$(dirname "$0")/../..")
-[ $# -ge 1 ] || { sed -n '2,/^set/{s/^# \{0,1\}//p}' "$0" >&2; exit 2; }
+[ $# -ge 1 ] || bad 'in which folder? (--help explains)'
 mkdir -p "$1"
 work=$(realpath "$1") debs=${2:-} suite=${SUITE:-bookworm}
 for program in debootstrap git; do

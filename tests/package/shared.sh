@@ -1,13 +1,27 @@
 #!/bin/bash
-# The library alone, shared, as a part of another project by FetchContent: it builds without the tools and the tests, that project's
-# programs run, it exports glgemm's names and no others, and installed programs find it by CMake and by pkg-config.
+# The library alone, shared, as a part of another project by FetchContent, as README has it: it builds without the tools and the tests, that
+# project's programs run, it exports glgemm's names and no others, and installed programs find it by CMake and by pkg-config. The project
+# names no build type.
 # Usage: shared.sh BUILD   (an empty or missing folder to build in)
+. "$(dirname "$0")/../../tools/usage.sh"
 set -euo pipefail
-source=$(realpath "$(dirname "$0")/../..")
+root=$(realpath "$(dirname "$0")/../..")
 build=$1
-cmake -S "$source/tests/consumer" -B "$build" -D "SOURCE=$source" -D BUILD_SHARED_LIBS=ON -D GLGEMM_INSTALL=ON \
-  -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_FLAGS_DEBUG=-O0 -D CMAKE_UNITY_BUILD=ON -D CMAKE_UNITY_BUILD_BATCH_SIZE=16 >"$build.log" || {
+. "$root/tests/package/readme_blocks.sh"
+mkdir -p "$build/of_readme/app" "$build/of_readme/docs"
+ln -sfn "$root/docs/examples" "$build/of_readme/docs/examples"
+in_place=$(grep -o '`\(include(F\|FetchContent_\)[^`]*`' "$root/README.md" | tr -d '`')
+readme_block cmake add_executable | sed "s|^find_package(glgemm.*|${in_place//$'\n'/\\n}|; s|FOLDER|$root|
+  \$ a add_subdirectory($root/tests/consumer consumer)" >"$build/of_readme/app/CMakeLists.txt"
+# Not optimised: that takes most of the time.
+cmake -S "$build/of_readme/app" -B "$build" -D BUILD_SHARED_LIBS=ON -D GLGEMM_INSTALL=ON -D CMAKE_CXX_FLAGS=-O0 -D CMAKE_UNITY_BUILD=ON \
+  -D CMAKE_UNITY_BUILD_BATCH_SIZE=16 >"$build.log" || {
   cat "$build.log"
+  exit 1
+}
+cmake -S "$build/of_readme/app" -B "$build/of_readme/commands" -D CMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
+[ "$(grep -- '"command".* -O2 ' "$build/of_readme/commands/compile_commands.json" | grep -c '/engine\.cpp\|/first\.cpp')" = 1 ] || {
+  echo 'FAILED: without a build type glgemm is compiled without -O2, or the project with it'
   exit 1
 }
 cmake --build "$build" --parallel "$(nproc)"
@@ -17,8 +31,12 @@ ls "$libraries"/libglgemm*.so
   echo "FAILED: a part of another project is built with more than libraries: $(ls "$libraries" "$libraries/bin")"
   exit 1
 }
-"$build/consumer"
-"$build/consumer_c"
+[ "$("$build/app")" = 99 ] || {
+  echo "FAILED: README's program does not print 99"
+  exit 1
+}
+"$build/consumer/consumer"
+"$build/consumer/consumer_c"
 for library in "$libraries"/libglgemm{,_headless,_verify,_weights}.so; do
   foreign=$(nm -D --defined-only "$library" | cut -d' ' -f3 | grep -vE '^(glgemm_|_ZNK?6glgemm|_ZT[ISV]N6glgemm)' || true)
   [ -z "$foreign" ] || {
@@ -26,10 +44,10 @@ for library in "$libraries"/libglgemm{,_headless,_verify,_weights}.so; do
     exit 1
   }
 done
-cmake -D "BUILD=$build" -D CONFIG=Debug -D "WORK=$build/consumer" -D "GENERATOR=Unix Makefiles" -D CC=cc -D CXX=c++ \
-  -P "$source/tests/consumer/run.cmake"
+cmake -D "BUILD=$build" -D CONFIG=Debug -D "WORK=$build/installed" -D "GENERATOR=Unix Makefiles" -D CC=cc -D CXX=c++ \
+  -P "$root/tests/consumer/run.cmake"
 for file in share/doc/glgemm/LICENSE share/doc/glgemm/README.md; do
-  [ -s "$build/consumer/moved/$file" ] || {
+  [ -s "$build/installed/moved/$file" ] || {
     echo "FAILED: $file is not in the installation"
     exit 1
   }

@@ -7,10 +7,10 @@
   host     `glgemm multiply`'s total for N = 2048, from host to host, over that of matmul(a, b)
 """
 
+import argparse
 import pathlib
 import re
 import subprocess
-import sys
 import tempfile
 import time
 
@@ -20,7 +20,7 @@ import glgemm
 
 
 def run(*arguments):
-    return subprocess.run([sys.argv[1], *arguments], check=True, capture_output=True, text=True).stdout
+    return subprocess.run([tool, *arguments], check=True, capture_output=True, text=True).stdout
 
 
 def call_ratios(turns=60, calls=20):
@@ -68,5 +68,8 @@ def host_ratio():
     print(f"host  {min(python[1:]):8.1f} ms, tool {min(tool[1:]):8.1f} ms: {min(tool[1:]) / min(python[1:]):.2f}")
 
 
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("tool")
+tool = parser.parse_args().tool
 call_ratios()
 host_ratio()

@@ -20,19 +20,13 @@ def context():
     made.release()
 
 
-def barrier(context):
-    if hasattr(context, "memory_barrier"):  # from moderngl 5.8 on
-        context.memory_barrier()
-    context.finish()
-
-
 def test_in_place(context):
     a, b = integers((30, 20)), integers((20, 40), seed=1)
     with glgemm.Engine.current() as engine:
         x, y, z = (context.buffer(m.tobytes()) for m in (a, b, np.zeros((30, 40), np.float32)))
         c = engine.wrap(z, (30, 40))
         assert glgemm.matmul(engine.wrap(x, (30, 20)), engine.wrap(y, (20, 40)), out=c) is not None
-        barrier(context)
+        engine.barrier("transfers")
         assert np.array_equal(np.frombuffer(z.read(), np.float32).reshape(30, 40), a @ b)
         assert np.array_equal(c.numpy(), a @ b)
         # Raw names; an offset; strides; sections.
@@ -59,7 +53,7 @@ def test_the_state_is_as_before(context):
         for _ in range(3):
             program.run(1)  # uses binding 0
             e = d @ d
-        barrier(context)
+        engine.barrier("transfers")
         assert np.frombuffer(storage[0].read(), np.float32)[0] == 3
         assert np.array_equal(e.numpy(), a @ a)
         assert context.error == "GL_NO_ERROR"
@@ -68,6 +62,15 @@ def test_the_state_is_as_before(context):
                 e = d @ d
         program.run(1)
         assert np.frombuffer(storage[0].read(), np.float32)[0] == 4
+
+
+def test_barrier(context):
+    with glgemm.Engine.current(debug_groups=False) as engine:
+        engine.barrier()
+        engine.barrier("vertices", "mapped", "transfers")
+        assert context.error == "GL_NO_ERROR"
+        with pytest.raises(ValueError, match='unknown use "verticles"; known uses: vertices, indices, uniforms'):
+            engine.barrier("verticles")
 
 
 def test_beside_an_engine_of_its_own(context):
@@ -144,7 +147,7 @@ def test_jobs_on_buffers(context):
             job.advance(1e-6)
             job.result()
         program.run(1)
-        barrier(context)
+        engine.barrier("transfers")
         assert np.array_equal(np.frombuffer(into[1].read(), np.float32).reshape(8, 40), (second @ hidden).numpy())
         assert np.frombuffer(own.read(), np.float32)[0] == frames + 1
         assert context.error == "GL_NO_ERROR"

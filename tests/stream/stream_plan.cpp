@@ -4,9 +4,12 @@
 
 #include <array>
 #include <glgemm/inspect.hpp>
+#include <span>
+#include <stdexcept>
 #include <string>
 
 #include "stream/stream_plan.hpp"
+#include "support/messages.hpp"
 #include "support/stream_checks.hpp"
 #include "support/test_part.hpp"
 
@@ -90,4 +93,33 @@ TEST_CASE("the least memory is named for both limits, and where a group of codes
     options.device_memory_limit = refusal.least.device;
   }
   CHECK(plan().piece_k == 1 << 20);
+}
+
+TEST_CASE("streamed products: C apart from what is read, by elements") {
+  std::array<float, 100> memory{};
+  const auto at = [&](std::size_t first, std::int64_t ld = 0, std::int64_t columns = 3, Layout layout = Layout::row_major) {
+    return host_matrix(memory.data() + first, 3, columns, Type::f32, ld, layout);
+  };
+  const HostGemm apart{.a = at(0), .b = at(9), .c = at(18)};
+  const auto message = [&](auto change) {
+    HostGemm product = apart;
+    change(product);
+    return message_of<std::invalid_argument>([&] { static_cast<void>(problem(product)); });
+  };
+  const std::string fine = "(nothing was thrown)";
+  CHECK(message([](HostGemm&) {}) == fine);
+  CHECK(message([&](HostGemm& p) { p.c = at(0); }) == "multiply: C overlaps A");
+  CHECK(message([&](HostGemm& p) { p.c = at(17, 3, 3, Layout::column_major); }) == "multiply: C overlaps B");
+  CHECK(message([&](HostGemm& p) { p.epilogue.bias = HostBias::for_each_row(at(26, 0, 1)); }) == "multiply: C overlaps the bias");
+  CHECK(message([&](HostGemm& p) { p.epilogue.residual = at(18); }) == fine);
+  CHECK(message([&](HostGemm& p) { p.epilogue.residual = at(20); }) == "multiply: C overlaps D");
+  // Columns beside those of A, and one too few.
+  CHECK(message([&](HostGemm& p) { p.a = at(50, 6), p.c = at(53, 6); }) == fine);
+  CHECK(message([&](HostGemm& p) { p.a = at(50, 6), p.c = at(52, 6); }) == "multiply: C overlaps A");
+  // Scales, and functions of the caller's, of which nothing is known.
+  const Quantization its = Quantization::per_row();
+  const auto bytes = std::as_bytes(std::span(memory));
+  const HostMatrix codes = host_matrix(QuantizedMatrix{its, 3, 3, bytes.subspan(0, 9), bytes.subspan(4 * 18, 12), {}});
+  CHECK(message([&](HostGemm& p) { p.a = codes; }) == "multiply: C overlaps A");
+  CHECK(message([&](HostGemm& p) { p.a = codes, p.c.memory.clear(); }) == fine);
 }

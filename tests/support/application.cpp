@@ -11,11 +11,11 @@ namespace glgemm::test {
 
 namespace {
 
-GLuint make_shader(GLenum kind, const char* text) {
+GLuint make_shader(GLenum kind, const char* declarations, const char* text) {
   const gl::Api& api = gl_functions();
-  const char* const source[] = {api.es ? "#version 310 es\nprecision highp float;\n" : "#version 430\n", text};
+  const char* const source[] = {api.es ? "#version 310 es\nprecision highp float;\n" : "#version 430\n", declarations, text};
   const GLuint shader = api.CreateShader(kind);
-  api.ShaderSource(shader, 2, source, nullptr);
+  api.ShaderSource(shader, 3, source, nullptr);
   api.CompileShader(shader);
   return shader;
 }
@@ -31,18 +31,28 @@ std::array<GLenum, 2> kinds_of_queries() {
 GLuint make_program() {
   const gl::Api& api = gl_functions();
   const char* const varying = "v";
-  const GLuint shader = make_shader(GL_VERTEX_SHADER, "out vec4 v;\nvoid main() { v = vec4(gl_VertexID); gl_Position = v; }\n");
+  const GLuint shader = make_shader(GL_VERTEX_SHADER, api.es ? "#define pick() 1.0\n" : subroutines,
+                                    "out vec4 v;\nvoid main() { v = vec4(gl_VertexID); gl_Position = pick() * v; }\n");
   const GLuint program = api.CreateProgram();
   api.AttachShader(program, shader);
   api.TransformFeedbackVaryings(program, 1, &varying, GL_INTERLEAVED_ATTRIBS);
   if (api.es) {  // which draws with both stages alone
-    const GLuint second = make_shader(GL_FRAGMENT_SHADER, "void main() {}\n");
+    const GLuint second = make_shader(GL_FRAGMENT_SHADER, "", "void main() {}\n");
     api.AttachShader(program, second);
     api.DeleteShader(second);
   }
   api.LinkProgram(program);
   api.DeleteShader(shader);
   return program;
+}
+
+void choose_subroutines() {
+  const gl::Api& api = gl_functions();
+  for (const auto& [stage, chosen] : subroutines_now()) {
+    std::vector<GLuint> other;
+    for (const GLuint subroutine : chosen) other.push_back(1 - subroutine);
+    api.UniformSubroutinesuiv(stage, static_cast<GLsizei>(other.size()), other.data());
+  }
 }
 
 Application::Application() : buffers_(12) {
@@ -61,6 +71,7 @@ Application::Application() : buffers_(12) {
   api.UseProgramStages(pipeline_, GL_FRAGMENT_SHADER_BIT, stage_);
   api.BindProgramPipeline(pipeline_);
   api.UseProgram(program_);
+  choose_subroutines();
 
   api.GenVertexArrays(1, &array_);
   api.BindVertexArray(array_);
@@ -170,31 +181,6 @@ Application::~Application() {
   api.DeleteRenderbuffers(1, &renderbuffer_);
   api.DeleteFramebuffers(2, framebuffers_);
   api.DeleteBuffers(static_cast<GLsizei>(buffers_.size()), buffers_.data());
-}
-
-void make_error(GLenum error) {
-  const gl::Api& api = gl_functions();
-  switch (error) {
-    case GL_INVALID_ENUM:
-      api.Enable(0xFFFFFFFF);
-      break;
-    case GL_INVALID_VALUE:
-      api.Viewport(0, 0, -1, -1);
-      break;
-    case GL_INVALID_OPERATION:
-      api.BindVertexArray(0xFFFFFFFF);
-      break;
-    default: {
-      GLint bound = 0;
-      GLuint incomplete = 0;
-      api.GetIntegerv(GL_DRAW_FRAMEBUFFER_BINDING, &bound);
-      api.GenFramebuffers(1, &incomplete);
-      api.BindFramebuffer(GL_DRAW_FRAMEBUFFER, incomplete);
-      api.Clear(GL_COLOR_BUFFER_BIT);
-      api.BindFramebuffer(GL_DRAW_FRAMEBUFFER, static_cast<GLuint>(bound));
-      api.DeleteFramebuffers(1, &incomplete);
-    }
-  }
 }
 
 std::vector<std::int64_t> count_objects() {

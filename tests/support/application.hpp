@@ -11,7 +11,18 @@
 
 namespace glgemm::test {
 
-/// A vertex program whose only output, `v`, can be captured by transform feedback.
+/// Declarations in GLSL of two subroutine uniforms, at places that are not side by side, each for one of two subroutines.
+inline constexpr const char* subroutines =
+    "subroutine float Pick();\nlayout(index = 0) subroutine(Pick) float first() { return 1.0; }\n"
+    "layout(index = 1) subroutine(Pick) float second() { return 2.0; }\n"
+    "layout(location = 0) subroutine uniform Pick one;\nlayout(location = 2) subroutine uniform Pick two;\n"
+    "float pick() { return one() * two(); }\n";
+/// What is chosen for the subroutine uniforms of each stage that has some.
+std::map<GLenum, std::vector<GLuint>> subroutines_now();
+/// Chooses the other subroutine for each.
+void choose_subroutines();
+
+/// A vertex program whose only output, `v`, can be captured by transform feedback, with those subroutine uniforms in OpenGL.
 GLuint make_program();
 
 /// Unusual values for all state that a compute library could touch, in the current context: objects bound to every binding point,

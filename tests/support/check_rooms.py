@@ -5,10 +5,13 @@
   which are named with the room: "gl/buffer.hpp". distributed, headless, verify and weights are libraries of their own: nothing but the C interface
   may include them, and they may include base alone as well. python and blas lie over the public headers: they may include base alone.
 - The headers in include/ that promise nothing, inspect.hpp and experimental.hpp, are included by no other.
+- In src/python/, headers of pybind11 are included by pybind.hpp alone, so that no file lacks a caster that another one has.
 - In include/, src/ and tools/, headers of POSIX and of Windows, and words of GCC's, are found, each outside an #if that asks for the
   compiler or the system; but not in the rooms that are for them.
 - In src/, but for src/gl/, names of OpenGL are found: gl::Api is incomplete there, so that the compiler refuses calls through it, and this
   finds what would get around that. (EGL is another interface.)
+- In src/gl/, functions of OpenGL are found that stand in none of the lists of src/gl/api.hpp, by which an engine asks whether a context has
+  what it needs.
 
 Prints each place that breaks this; the status is then 1.
 """
@@ -72,10 +75,23 @@ def not_promised(lines):
             yield number, f"<glgemm/{found[1]}>", "promises nothing; see docs/versions.md"
 
 
+def of_pybind11(lines):
+    for number, line in lines:
+        if found := re.match(r"\s*#\s*include\s*(<pybind11/[^>]+>)", line):
+            yield number, found[1], 'include "python/pybind.hpp", which has all casters'
+
+
 def names_of_opengl(lines):
     for number, line in lines:
         if found := opengl.search(line.split("//")[0]):
             yield number, found[1], everywhere
+
+
+def unlisted(lines, listed):
+    for number, line in lines:
+        for name in re.findall(r"\bapi_?(?:\.|->)([A-Z][a-z]\w*)", line.split("//")[0]):
+            if name not in listed:
+                yield number, "gl" + name, "stands in no list of src/gl/api.hpp"
 
 
 def not_portable(lines):
@@ -100,6 +116,10 @@ def not_portable(lines):
 def main():
     root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "..", "..")
     files, places = 0, 0
+    listed = set()
+    if os.path.exists(api := os.path.join(root, "src", "gl", "api.hpp")):
+        with open(api, encoding="utf-8") as file:
+            listed = set(re.findall(r"\bX\((\w+)", file.read()))
     for top in ("include", "src", "tools"):
         for folder, _, names in sorted(os.walk(os.path.join(root, top))):
             for name in sorted(names):
@@ -115,7 +135,8 @@ def main():
                     wrong += not_promised(lines)
                 if top == "src":
                     wrong += includes(lines, relative.split("/")[1])
-                    wrong += names_of_opengl(lines) if not relative.startswith("src/gl/") else []
+                    wrong += unlisted(lines, listed) if relative.startswith("src/gl/") else names_of_opengl(lines)
+                wrong += of_pybind11(lines) if relative != "src/python/pybind.hpp" else []
                 wrong += not_portable(lines) if not relative.startswith(for_systems) else []
                 for number, what, reason in wrong:
                     print(f"{path}:{number}: {what}: {reason}")

@@ -1,5 +1,7 @@
 # What the scripts */cli*.sh have in common: the tool as $glgemm, an empty folder to work in as $work, and how failures are counted.
 # Each begins with:  . "$(dirname "$0")/../support/cli.sh"
+usage=$(dirname "${BASH_SOURCE[0]}")/../../tools/usage.sh
+[ ! -e "$usage" ] || . "$usage" # a bundle is without it
 set -u
 export LC_ALL=C
 if [ $# -ne 1 ] || [ ! -x "$1" ]; then

@@ -1,4 +1,4 @@
-// Wrappers made from a list of names: the functions that glgemm may call.
+// Wrappers made from the lists of the functions that glgemm calls.
 #include "support/counting_loader.hpp"
 
 #include <fmt/core.h>
@@ -11,26 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include "support/context.hpp"
 #include "support/functions.hpp"
 
 namespace glgemm::test {
 namespace {
 
-// clang-format off
-#define FUNCTIONS(X) \
-  X(ActiveShaderProgram) X(AttachShader) X(BindBuffer) X(BindBufferBase) X(BindBufferRange) X(BindFramebuffer) X(BindImageTexture) X(BindTexture) X(BindVertexArray) X(BufferData) X(BufferStorage) X(BufferSubData) X(Clear) \
-  X(ClientWaitSync) X(CompileShader) X(CopyBufferSubData) X(CreateProgram) X(CreateShader) X(DeleteBuffers) X(DeleteFramebuffers) \
-  X(DeleteProgram) X(DeleteProgramPipelines) X(DeleteQueries) X(DeleteShader) X(DeleteSync) X(DeleteTextures) X(DetachShader) X(DispatchCompute) X(Enable) X(FenceSync) X(Finish) X(Flush) X(GenBuffers) \
-  X(GenFramebuffers) X(GenProgramPipelines) X(GenQueries) X(GenTextures) X(GetAttachedShaders) X(GetBooleanv) X(GetBufferParameteri64v) X(GetBufferSubData) X(GetError) \
-  X(GetGraphicsResetStatus) X(GetGraphicsResetStatusARB) X(GetInteger64i_v) X(GetInteger64v) X(GetIntegeri_v) X(GetIntegerv) \
-  X(GetObjectLabel) X(GetProgramBinary) X(GetProgramInfoLog) X(GetProgramiv) X(GetQueryObjectui64v) X(GetShaderInfoLog) X(GetShaderiv) X(GetString) X(GetStringi) X(GetTexLevelParameteriv) X(GetTexParameteriv) X(GetTextureParameteriv) \
-  X(InvalidateBufferData) X(IsBuffer) X(IsProgram) X(IsProgramPipeline) X(IsTexture) X(LinkProgram) X(MapBufferRange) X(MemoryBarrier) X(ObjectLabel) \
-  X(DebugMessageCallback) X(DebugMessageControl) X(Disable) X(GetPointerv) X(IsEnabled) X(PopDebugGroup) X(ProgramBinary) X(ProgramParameteri) X(ProgramUniform1d) X(ProgramUniform1f) X(ProgramUniform1i) X(ProgramUniform1ui) X(ProgramUniform2d) X(ProgramUniform2f) \
-  X(ProgramUniform3i) X(ProgramUniform4i) X(PushDebugGroup) X(QueryCounter) X(ShaderSource) X(TexBuffer) X(TexBufferRange) X(TexParameteri) X(TexStorage2D) X(UnmapBuffer) X(UseProgram) X(Viewport)
-// clang-format on
-
-#define INDEX(name) at_##name,
+#define FUNCTIONS(X) GLGEMM_NEEDED_FUNCTIONS(X) GLGEMM_OPTIONAL_FUNCTIONS(X)
+#define INDEX(name, ...) at_##name,
 enum Index : std::size_t { FUNCTIONS(INDEX) known_functions };
 #undef INDEX
 
@@ -156,7 +143,7 @@ void (*counting_loader(const char* name))() {
   const auto found = get_proc_address(name);
   if (!found) return nullptr;
   const std::string_view base = without_extension(name);
-#define WRAP(function)                                                    \
+#define WRAP(function, ...)                                               \
   if (base == "gl" #function) {                                           \
     using Wrapper = Counted<at_##function, decltype(gl::Api::function)>;  \
     Wrapper::real = reinterpret_cast<decltype(gl::Api::function)>(found); \
@@ -173,12 +160,6 @@ void (*counting_loader(const char* name))() {
   return functions[unknown_names.size() - 1];
 }
 
-EngineOptions counting_options() {
-  EngineOptions options = engine_options();
-  options.check_context = false;
-  return options;
-}
-
 Engine counting_engine(const EngineOptions& options) {
   return engine_here(options, counting_loader);
 }
@@ -188,7 +169,7 @@ CallCounts calls() {
   const auto add = [&](std::size_t index, const std::string& name) {
     if (counts[index] != 0) result[name] = counts[index];
   };
-#define ADD(function) add(at_##function, "gl" #function);
+#define ADD(function, ...) add(at_##function, "gl" #function);
   FUNCTIONS(ADD)
 #undef ADD
   const std::lock_guard lock(unknown_mutex);

@@ -7,15 +7,15 @@
 #include <map>
 #include <string>
 
+#include "support/context.hpp"
+
 namespace glgemm::test {
 
 /// For Engine: HeadlessContext's functions behind wrappers. All engines of the program that use it count together, on any thread.
 void (*counting_loader(const char* name))();
 
-/// Options for counting calls: the context is not asked for, which would be two calls more.
-EngineOptions counting_options();
 /// An engine of a test's own in the context that is current, with counting_loader. It is released at its end.
-Engine counting_engine(const EngineOptions& options = counting_options());
+Engine counting_engine(const EngineOptions& options = engine_options());
 
 /// How often each function was called.
 using CallCounts = std::map<std::string, std::int64_t>;

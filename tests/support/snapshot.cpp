@@ -103,6 +103,51 @@ struct Known {
 
 }  // namespace
 
+std::map<GLenum, std::vector<GLuint>> subroutines_now() {
+  const gl::Api& api = gl_functions();
+  std::map<GLenum, std::vector<GLuint>> chosen;
+  GLint current = 0, pipeline = 0;
+  api.GetIntegerv(GL_CURRENT_PROGRAM, &current);
+  api.GetIntegerv(GL_PROGRAM_PIPELINE_BINDING, &pipeline);
+  for (const GLenum stage : Enums{GL_VERTEX_SHADER, GL_TESS_CONTROL_SHADER, GL_TESS_EVALUATION_SHADER, GL_GEOMETRY_SHADER,
+                                  GL_FRAGMENT_SHADER, GL_COMPUTE_SHADER}) {
+    if (api.es) break;
+    GLint program = current, count = 0;
+    if (program == 0 && pipeline != 0) api.GetProgramPipelineiv(static_cast<GLuint>(pipeline), stage, &program);
+    if (program == 0) continue;
+    api.GetProgramStageiv(static_cast<GLuint>(program), stage, GL_ACTIVE_SUBROUTINE_UNIFORMS, &count);
+    if (count == 0) continue;
+    api.GetProgramStageiv(static_cast<GLuint>(program), stage, GL_ACTIVE_SUBROUTINE_UNIFORM_LOCATIONS, &count);
+    for (GLint place = 0; place < count; ++place) api.GetUniformSubroutineuiv(stage, place, &chosen[stage].emplace_back(0));
+  }
+  return chosen;
+}
+
+void make_error(GLenum error) {
+  const gl::Api& api = gl_functions();
+  switch (error) {
+    case GL_INVALID_ENUM:
+      api.Enable(0xFFFFFFFF);
+      break;
+    case GL_INVALID_VALUE:
+      api.Viewport(0, 0, -1, -1);
+      break;
+    case GL_INVALID_OPERATION:
+      api.BindVertexArray(0xFFFFFFFF);
+      break;
+    default: {
+      GLint bound = 0;
+      GLuint incomplete = 0;
+      api.GetIntegerv(GL_DRAW_FRAMEBUFFER_BINDING, &bound);
+      api.GenFramebuffers(1, &incomplete);
+      api.BindFramebuffer(GL_DRAW_FRAMEBUFFER, incomplete);
+      api.Clear(GL_COLOR_BUFFER_BIT);
+      api.BindFramebuffer(GL_DRAW_FRAMEBUFFER, static_cast<GLuint>(bound));
+      api.DeleteFramebuffers(1, &incomplete);
+    }
+  }
+}
+
 Snapshot take_snapshot() {
   const gl::Api& api = gl_functions();
   static const Known known;
@@ -130,6 +175,8 @@ Snapshot take_snapshot() {
     api.GetQueryiv(name.value, GL_CURRENT_QUERY, &query);
     snapshot[fmt::format("query {}", name.text)] = {static_cast<double>(query)};
   }
+  for (const auto& [stage, chosen] : subroutines_now())
+    snapshot[fmt::format("subroutines of stage {:#x}", stage)] = {chosen.begin(), chosen.end()};
   for (const Indexed& kind : buffers)
     for (GLuint i = 0; i < count(kind.most); ++i) {
       GLint64 start = -1, size = -1;

@@ -4,6 +4,7 @@
 # GLGEMM is the program, FOLDER has libcublas (default: PyTorch's, else where the system looks). Checks products of each type at 512
 # and 4096, and measures the rate beside direct cuBLAS (where python3 has PyTorch) and what a call costs. Takes about two minutes.
 # The status is 1 if a check failed or cublas did not run.
+. "$(dirname "$0")/../../tools/usage.sh"
 set -u
 glgemm=${1:?usage: on_gpu.sh GLGEMM [FOLDER]}
 folder=${2:-$(python3 - <<'PYTHON' 2>/dev/null

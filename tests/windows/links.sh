@@ -3,6 +3,7 @@
 # in C++ and one in C that link them. And the public headers as Visual C++ reads them, where clang is there. Nothing is run; wine.sh
 # beside this runs all tests.
 # Usage: links.sh BUILD   (an empty or missing folder to build in). Ends with 77 where there is no mingw-w64.
+. "$(dirname "$0")/../../tools/usage.sh"
 set -euo pipefail
 source=$(realpath "$(dirname "$0")/../..")
 build=$1

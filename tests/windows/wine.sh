@@ -3,6 +3,7 @@
 # built, then run the CPU tests, the OpenGL tests and the tool from outside, and last the DLLs.
 # Usage: wine.sh [BUILD]   (BUILD: what is built already, with bin/glgemm.exe; else build-mingw is built)
 # Ends with 77 where Wine, Xvfb or mingw-w64 is missing.
+. "$(dirname "$0")/../../tools/usage.sh"
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 for program in x86_64-w64-mingw32-g++-posix wine xvfb-run; do

@@ -6,39 +6,16 @@
 
 #include <CLI/CLI.hpp>
 
+#include "terminal/texts.hpp"
+
 namespace glgemm::tools {
 namespace {
-
-constexpr std::size_t columns = 80;
-
-/// The words of a text in lines of at most 80 columns; all lines but the first begin at column `indent`, the first goes on at
-/// `column`.
-std::string wrapped(const std::string& text, std::size_t column, std::size_t indent) {
-  std::istringstream words(text);
-  std::string result;
-  bool first_of_line = true;
-  for (std::string word; words >> word;) {
-    if (!first_of_line && column + 1 + word.size() > columns) {
-      result += '\n' + std::string(indent, ' ');
-      column = indent;
-      first_of_line = true;
-    }
-    if (!first_of_line) {
-      result += ' ';
-      ++column;
-    }
-    result += word;
-    column += word.size();
-    first_of_line = false;
-  }
-  return result;
-}
 
 /// The paragraphs of a text. Lines that begin with a space stay as they are.
 std::string paragraphs(const std::string& text) {
   std::string result, paragraph;
   const auto end = [&] {
-    if (!paragraph.empty()) result += wrapped(paragraph, 0, 0) + '\n';
+    if (!paragraph.empty()) result += wrapped(paragraph) + '\n';
     paragraph.clear();
   };
   std::istringstream lines(text);
@@ -61,7 +38,7 @@ std::string entry(const std::string& names, const std::string& description, std:
     line.resize(indent, ' ');
   else
     line += '\n' + std::string(indent, ' ');
-  return line + wrapped(description, indent, indent) + '\n';
+  return line + wrapped(description, indent) + '\n';
 }
 
 std::string names_of(const CLI::Option& option) {
@@ -132,7 +109,7 @@ std::string metavariable(const CLI::Option& option) {
 }
 
 std::string help_text(const CLI::App& app, const std::string& name) {
-  std::string text = usage(app, name) + "\n\n" + wrapped(app.get_description(), 0, 0) + "\n";
+  std::string text = usage(app, name) + "\n\n" + wrapped(app.get_description()) + "\n";
   if (app.get_require_subcommand_min() > 0) {
     text += "\nVerbs:\n";
     for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
@@ -179,15 +156,17 @@ std::string closest(const std::string& word, const std::vector<std::string>& nam
   return best;
 }
 
+std::string no_verb(const CLI::App& app, const std::string& word) {
+  return "'" + word + "' is not a verb" + did_you_mean(word, verb_names(app)) + " (--help lists them)";
+}
+
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const auto verbs = app.get_subcommands();
   const CLI::App& verb = verbs.empty() ? app : *verbs.front();
   // What is not known goes first: it may be the reason why something else is missing.
   const std::vector<std::string> extras = verb.remaining();
   if (app.get_require_subcommand_min() > 0 && verbs.empty())
-    return extras.empty() ? "a verb is missing (--help lists them)"
-                          : "'" + extras.front() + "' is not a verb" + did_you_mean(extras.front(), verb_names(app)) +
-                                " (--help lists them)";
+    return extras.empty() ? "a verb is missing" : no_verb(app, extras.front());
   for (const std::string& extra : extras)
     if (extra.starts_with('-')) {
       const std::string option = extra.substr(0, extra.find('='));

@@ -28,6 +28,9 @@ std::vector<std::string> option_names(const CLI::App& verb);
 /// one. Empty if there is none.
 std::string closest(const std::string& word, const std::vector<std::string>& names);
 
+/// What is wrong with a word where a verb is meant.
+std::string no_verb(const CLI::App& app, const std::string& word);
+
 /// What is wrong with a command line that could not be parsed: one sentence.
 std::string explain(const CLI::App& app, const CLI::ParseError& error);
 

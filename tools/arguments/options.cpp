@@ -207,9 +207,10 @@ CLI::Option* add_api(CLI::App& verb) {
       ->type_name("gl|es");
 }
 
-CLI::Option* JsonOutput::add_option(CLI::App& verb, const std::string& what) {
-  return tools::add_option(verb, "--json", path_, "[FILE]",
-                           "Write " + what + " as JSON to FILE, or to the standard output where FILE is missing or '-'")
+CLI::Option* JsonOutput::add_option(CLI::App& verb, const std::string& what, const char* name, const char* format) {
+  return tools::add_option(
+             verb, name, path_, "[FILE]",
+             fmt::format("Write {} as {} to FILE, or to the standard output where FILE is missing or '-'", what, format))
       ->expected(0, 1)
       ->default_str("-");
 }

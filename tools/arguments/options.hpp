@@ -105,8 +105,8 @@ CLI::Option* add_api(CLI::App& verb);
 /// --json [FILE]: where a verb writes JSON. It goes to the standard output where FILE is missing or "-".
 class JsonOutput {
  public:
-  /// `what`: "results and ratios".
-  CLI::Option* add_option(CLI::App& verb, const std::string& what);
+  /// `what`: "results and ratios". Another format has an option of its own.
+  CLI::Option* add_option(CLI::App& verb, const std::string& what, const char* name = "--json", const char* format = "JSON");
   const std::string& path() const { return path_; }
   bool to_standard_output() const { return path_ == "-"; }
   /// OutputFile::target() of the file, after open(); empty if there is no file.
@@ -115,6 +115,7 @@ class JsonOutput {
   std::ostream& text() const;
   /// Before long work.  @throws FileError  the file cannot be written
   void open();
+  bool is_asked_for() const { return !path_.empty(); }
   /// Writes the JSON, a whole text, if it was asked for.  @throws FileError
   void write(const std::string& json);
 

@@ -31,11 +31,11 @@ struct Arguments {
   std::string vendor = "none";
   std::string peer;
   bool roofline = false;
-  JsonOutput json;
+  JsonOutput json, csv;
   std::string device;
   std::string check = "auto";
   std::string type = "f32";
-  const CLI::Option* type_option = nullptr;
+  const CLI::Option *type_option = nullptr, *size_option = nullptr;
   std::string alpha = "1";
   std::string beta = "0";
   std::string batch = "1";
@@ -50,6 +50,20 @@ struct Arguments {
   double time_limit = 10;
   const CLI::Option* time_limit_option = nullptr;
   BenchOptions options;
+
+  std::ostream& text() const { return csv.to_standard_output() ? csv.text() : json.text(); }
+  void open() {
+    if (json.to_standard_output() && csv.to_standard_output())
+      throw std::invalid_argument("--json and --csv: the standard output takes one of them; the other one needs a FILE");
+    json.open();
+    csv.open();
+    if (!json.target().empty() && json.target() == csv.target())
+      throw std::invalid_argument("--json and --csv name the same file");
+  }
+  void write(const BenchResult& result) {
+    if (csv.is_asked_for()) csv.write(csv_text(nlohmann::ordered_json::parse(result.json)));
+    json.write(result.json);
+  }
 };
 
 /// Each kernel in each of these precisions, side by side.  @throws std::invalid_argument  as parse_precision
@@ -181,12 +195,12 @@ int bench_convolutions(Arguments& arguments) {
   if (bench.options.kernels.size() > 1) throw std::invalid_argument("--convolution is for one kernel, or auto, in one precision");
   bench.options.check = check_method(arguments.check);
   if (!arguments.peer.empty()) bench.options.peers = parse_peers(arguments.peer);
-  arguments.json.open();
+  arguments.open();
   const HeadlessContext context({.device = arguments.device});
   Engine engine(HeadlessContext::get_proc_address);
-  const BenchResult result = run_convolutions(bench, engine, arguments.json.text());
+  const BenchResult result = run_convolutions(bench, engine, arguments.text());
   engine.release();
-  arguments.json.write(result.json);
+  arguments.write(result);
   return result.status;
 }
 
@@ -212,20 +226,25 @@ int bench(Arguments& arguments) {
   if (arguments.roofline) options.roofline.emplace();
   options.check = check_method(arguments.check);
   for (const ModelShapes& group : groups) choose_types(arguments, group);  // what does not go together is refused here
-  arguments.json.open();
+  if (arguments.size_option->count() == 0 && arguments.shapes.shapes.empty() && arguments.shapes.file.empty() &&
+      arguments.model.empty())
+    options.seconds = 30;
+  arguments.open();
   BenchResult all;
   for (const ModelShapes& group : groups) {
     choose_types(arguments, group);
-    add(all, measure(arguments, arguments.json.text()));
+    add(all, measure(arguments, arguments.text()));
   }
   if (types.size() > 1 && arguments.model.empty() && !has_another_subject(arguments))
-    compare_types(all, to_string(types.front()), arguments.json.text());
-  arguments.json.write(all.json);
+    compare_types(all, to_string(types.front()), arguments.text());
+  arguments.write(all);
   return all.status;
 }
 
 void add_products(CLI::App& verb, Arguments& arguments) {
   const ShapeOptions shapes = add_shapes(verb, arguments.shapes);
+  arguments.size_option = shapes.size;
+  shapes.size->description(shapes.size->get_description() + ". The default on a CPU: as many of these as 30 s hold");
   auto* model =
       add_option(verb, "--shapes-of", arguments.model, "FILE",
                  "The products of the matrices of a .gguf or .safetensors file in their own types, with f32; each shape M x K "
@@ -317,6 +336,7 @@ void add_ways(CLI::App& verb, Arguments& arguments) {
              "Runs before those that count (default: 1 to 50, for a tenth of a second)")
       ->check(in_range(0, 1000000));
   arguments.json.add_option(verb, "results and ratios");
+  arguments.csv.add_option(verb, "results", "--csv", "CSV");
 }
 
 }  // namespace
@@ -335,7 +355,7 @@ void add_bench(CLI::App& app, int& status) {
   group("How", add_ways);
   for (const char* const option : {"--convolution", "--convolutions-of"})
     exclude_all_but(*verb, verb->get_option(option),
-                    {"--help", "--peer", "--type", "--kernel", "--precision", "--repeats", "--json", "--device", "--api",
+                    {"--help", "--peer", "--type", "--kernel", "--precision", "--repeats", "--json", "--csv", "--device", "--api",
                      "--check", "--time-limit", "--convolution", "--convolutions-of"});
   verb->footer(
       "Examples:\n"

@@ -2,11 +2,13 @@
 #include "bench/bench.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <glgemm/headless.hpp>
 #include <glgemm/job.hpp>
 #include <nlohmann/json.hpp>
@@ -92,9 +94,21 @@ std::optional<Roofline> find_roofline(const BenchOptions& options, const DeviceI
   return measure_roofline(HeadlessContext::get_proc_address, device.software, *options.roofline);
 }
 
+/// The milliseconds that a shape will take with `ratio` times the work of one that was measured. Budgets hold for small ones; of
+/// large ones each kernel runs five times.
+double expected_ms(const Baseline& baseline, std::span<const Measurement> results, double ratio) {
+  constexpr double least = 650;
+  double ms = ratio * baseline.ms;
+  for (const Measurement& x : results) ms += std::max(least, ratio * 5 * median(x.call_times)) + ratio * x.check_ms;
+  return ms;
+}
+
 }  // namespace
 
 BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream& out) {
+  const auto begin = Clock::now();
+  const bool is_limited = options.seconds && engine.device().software;
+  const auto ms_left = [&] { return is_limited ? 1000 * *options.seconds - milliseconds_since(begin) : 1e300; };
   Table table(out, options);
   const std::vector<ShapeRun> jobs = make_jobs(options, engine.limits(), table);
   std::vector<PeerClient> peers = start_peers(options);
@@ -115,8 +129,14 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
   bool passed = true;
   std::vector<Ours> ours;
   std::vector<Ratio> all_shapes;
+  std::vector<std::string> left_out;
+  std::function<double(double work)> expected;
   for (const ShapeRun& job : jobs) {
     const Shape& shape = job.shape;
+    if (expected && expected(work(shape)) > ms_left()) {
+      left_out.push_back("size " + to_string(shape));
+      continue;
+    }
     const std::unique_ptr<Trial> trial = make_trial(shape, options);
     progress.show(work_done, to_string(shape) + ", serial loop");
     const Baseline baseline = trial->serial(options.cpu_seconds);
@@ -131,12 +151,17 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
 
     const auto place = [&](const Measurement& x) { return fmt::format("size {}, {}", to_string(shape), x.ran); };
     const bool full_check = options.check == CheckMethod::full || (options.check == CheckMethod::automatic && !too_long);
-    Entrants entrants{job.kernels, peers, full_check, {}, {}, {}};
+    Entrants entrants{job.kernels, peers, full_check, {}, {}, {}, {}};
+    if (is_limited) entrants.late = [&] { return ms_left() < 500 * *options.seconds; };
     if (clock) entrants.control = [&clock] { return clock->rate(); };
     entrants.begins = [&](const std::string& who) { progress.show(work_done, to_string(shape) + ", " + who); };
     entrants.checked = [&] { work_done += work(shape); };
     std::vector<double> rates;
     const std::vector<Measurement> results = trial->measure(engine, entrants, options, rates);
+    for (std::size_t i = results.size(); i < job.kernels.size() + peers.size(); ++i)
+      left_out.push_back((i < job.kernels.size() ? job.kernels[i].text : peers[i - job.kernels.size()].name()) + " at size " +
+                         to_string(shape));
+    expected = [baseline, results, of = work(shape)](double next) { return expected_ms(baseline, results, next / of); };
     if (!rates.empty()) json["control"].push_back({{"size", to_string(shape)}, {"gflops", rates}});
     progress.clear();
     for (const Measurement& x : results) {
@@ -168,6 +193,14 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
     for (const Ratio& ratio : means) table.row(ratio);
     add_ratios(json, means);
     if (!means.empty()) table.rule();
+  }
+  if (!left_out.empty()) {
+    std::set<std::int64_t> sizes;
+    for (const Shape& shape : options.shapes) sizes.insert(shape.m);
+    table.note(fmt::format(
+        "Left out, since a bench without sizes ends within about {:.0f} s on a CPU: {}. With --size {} all is measured.",
+        *options.seconds, fmt::join(left_out, "; "), fmt::join(sizes, ",")));
+    json["left_out"] = left_out;
   }
   table.notes();
   if (options.paper) print_paper(out, ours);

@@ -64,6 +64,7 @@ struct BenchOptions {
   std::optional<RooflineOptions> roofline;
   CheckMethod check = CheckMethod::automatic;
   bool paper = false;               ///< the paper's figures are printed beside ours
+  std::optional<double> seconds;    ///< on a CPU, what would end later is left out, and that is said
   std::optional<double> budget_ms;  ///< each kernel runs each shape once more as a Job, with this budget for each call
 
   /// Of A and B; of their sums where these have types of their own.

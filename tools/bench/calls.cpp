@@ -77,15 +77,21 @@ Calls measure_calls(Engine& engine, const std::function<void(Report*)>& enqueue,
 
 BenchResult run_enqueue(const BenchOptions& options, Engine& engine, std::ostream& out) {
   Json json = bench_json(engine.device(), {}, nullptr);
-  out << engine.device().renderer << "; " << api_and_version(engine.device()) << '\n'
-      << "Microseconds of each call of gemm() on the same matrices, without the wait for the device: the thread's CPU time and, "
-         "in\n"
-         "brackets, its quartiles; that of all of the process' threads, the driver's among them; and the host's clock. The rate "
-         "is\n"
-         "that of so many calls, one after another, and one wait at the end: the median and, in brackets, the best.\n"
-      << "            size  dispatches   scope  calls  us of CPU                   of all threads  on the clock           "
-         "GFLOP/s  "
-         "kernel\n";
+  say(out, engine.device().renderer + "; " + api_and_version(engine.device()));
+  say(out,
+      "Microseconds of each call of gemm() on the same matrices, without the wait for the device: the thread's CPU time and, in "
+      "brackets, its quartiles; that of all of the process' threads, the driver's among them; and the host's clock. The rate "
+      "is that of so many calls, one after another, and one wait at the end: the median and, in brackets, the best.");
+  Columns columns(out, {{"size", 16},
+                        {"dispatches", 10, 3},
+                        {"scope", 6},
+                        {"calls", 5, 4},
+                        {"us of CPU", 24, 0, true},
+                        {"of all threads", 14, 2},
+                        {"on the clock", 12, 1},
+                        {"GFLOP/s", 16},
+                        {"kernel", 30, 5, true}});
+  columns.header();
   Progress progress(static_cast<double>(options.shapes.size()));
   for (const Shape& shape : options.shapes) {
     progress.show(static_cast<double>(&shape - options.shapes.data()), to_string(shape));
@@ -103,13 +109,13 @@ BenchResult run_enqueue(const BenchOptions& options, Engine& engine, std::ostrea
       progress.clear();
       const double work = flops(shape, options.type());
       const double rate = gflops(work, median(x.done) / 1e3), best_rate = gflops(work, quantile(x.done, 0) / 1e3);
-      out << fmt::format("{:>16}{:>12}{:>8}{:>7}  {:<28}{:>14}{:>14}{:>18}  {}\n", to_string(shape), report.dispatches,
-                         in_scope ? "in one" : "none", x.calls, cpu, digits(median(x.process_cpu)), digits(median(x.wall)),
-                         fmt::format("{} ({})", digits(rate), digits(best_rate)), report.kernel)
-          << std::flush;
+      columns.row({to_string(shape), std::to_string(report.dispatches), in_scope ? "in one" : "none", std::to_string(x.calls),
+                   cpu, digits(median(x.process_cpu)), digits(median(x.wall)),
+                   fmt::format("{} ({})", digits(rate), digits(best_rate)), report.kernel});
       Json result = shape_json(shape, options);
       result.update({{"requested", options.kernels.front().text},
                      {"kernel", std::string(name(report.plan->kernel))},
+                     {"whole_kernel", report.kernel},
                      {"dispatches", report.dispatches},
                      {"scope", in_scope},
                      {"calls", x.calls},
@@ -165,6 +171,17 @@ BenchResult run_first_child(const BenchOptions& options, const std::string& devi
 }
 
 BenchResult run_first(const BenchOptions& options, const std::string& device, std::ostream& out) {
+  Columns columns(out, {{"size", 12},
+                        {"cold", 9},
+                        {"warm", 9},
+                        {"warm/cold", 9},
+                        {"both warm", 9},
+                        {"start, cold", 11, 1},
+                        {"start, warm", 11, 1},
+                        {"warm/cold", 9, 1},
+                        {"both warm", 9, 1},
+                        {"second", 9},
+                        {"kernel", 8, 0, true}});
   Json json;
   bool passed = true;
   for (const Shape& shape : options.shapes) {
@@ -212,13 +229,13 @@ BenchResult run_first(const BenchOptions& options, const std::string& device, st
     progress.clear();
     if (json.is_null()) {
       for (const char* part : {"device", "results", "ratios"}) json[part] = last.at(part);
-      out << last.at("device").at("renderer").get<std::string>() << "; OpenGL "
-          << last.at("device").at("version").get<std::string>() << '\n'
-          << "Milliseconds until the first product of a process, from host to host, is there, medians: with an empty program\n"
-             "cache (cold), with one that another process has filled (warm), both beside an empty cache of the driver's own,\n"
-             "and with both caches filled; the same from the process' start; and the second product.\n"
-             "            size      cold      warm   warm/cold  both warm  start, cold  start, warm   warm/cold  both warm"
-             "    second  kernel\n";
+      say(out,
+          last.at("device").at("renderer").get<std::string>() + "; OpenGL " + last.at("device").at("version").get<std::string>());
+      say(out,
+          "Milliseconds until the first product of a process, from host to host, is there, medians: with an empty program "
+          "cache (cold), with one that another process has filled (warm), both beside an empty cache of the driver's own, and "
+          "with both caches filled; the same from the process' start; and the second product.");
+      columns.header();
     }
     Json result = shape_json(shape, options);
     result.update({{"requested", options.kernels.front().text},
@@ -229,11 +246,10 @@ BenchResult run_first(const BenchOptions& options, const std::string& device, st
                    {"cold_from_start_ms", median(cold.from_start)},
                    {"second_ms", median(cold.again)}});
     const auto cell = [](const std::vector<double>& values) { return digits(median(values)); };
-    out << fmt::format("{:>16}{:>10}", to_string(shape), cell(cold.first));
-    const std::string end = fmt::format("{:>10}  {}\n", cell(cold.again), last.at("kernel").get<std::string>());
+    const std::string second = cell(cold.again), kernel = last.at("kernel");
     if (!kept) {
-      out << fmt::format("  no ratio: the driver gives no binaries of programs to keep{:>9}    {}", cell(cold.from_start), end)
-          << std::flush;
+      columns.row({to_string(shape), cell(cold.first), "-", "-", "-", cell(cold.from_start), "-", "-", "-", second, kernel});
+      say(out, "  no ratio: the driver gives no binaries of programs to keep");
       json["results"].push_back(std::move(result));
       continue;
     }
@@ -249,9 +265,8 @@ BenchResult run_first(const BenchOptions& options, const std::string& device, st
                    {"both_warm_ms", median(both.first)},
                    {"both_warm_from_start_ms", median(both.from_start)},
                    {"loaded", last.at("loaded")}});
-    out << fmt::format("{:>10}{:>12}{:>11}{:>13}{:>13}{:>12}{:>11}{}", cell(warm.first), cell(first), cell(both.first),
-                       cell(cold.from_start), cell(warm.from_start), cell(from_start), cell(both.from_start), end)
-        << std::flush;
+    columns.row({to_string(shape), cell(cold.first), cell(warm.first), cell(first), cell(both.first), cell(cold.from_start),
+                 cell(warm.from_start), cell(from_start), cell(both.from_start), second, kernel});
     json["results"].push_back(std::move(result));
     for (const auto& [of, values] : {std::pair("first product, program cache warm", first),
                                      std::pair("first product from the process' start, program cache warm", from_start),

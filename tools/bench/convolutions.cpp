@@ -15,7 +15,6 @@
 #include "bench/bench.hpp"
 #include "bench/measure.hpp"
 #include "bench/table.hpp"
-#include "inspect/numbers.hpp"
 #include "peers/peers.hpp"
 #include "product/check_json.hpp"
 #include "system/program.hpp"
@@ -144,8 +143,6 @@ struct ConvolutionRow {
   std::string why_no_plain;
   ProductCheck check;
   std::vector<PeerRow> peers;
-
-  double best() const { return *std::min_element(times.begin(), times.end()); }
 };
 
 struct Times {
@@ -218,7 +215,7 @@ ConvolutionRow measure(Engine& engine, const NamedConvolution& named, const Benc
       static_cast<double>(element_bytes(convolution.output.type)) *
       static_cast<double>(2 * input_elements(convolution) + 3 * filter_elements(convolution) + 3 * output_elements(convolution));
   if (bytes > machine_memory())
-    throw LeftOut(fmt::format("it needs {}, and this machine has {} of memory", gigabytes(bytes), gigabytes(machine_memory())));
+    throw LeftOut(fmt::format("it needs {}, and this machine has {} of memory", bytes_text(bytes), bytes_text(machine_memory())));
 
   const BenchOptions plain = plain_options(convolution, options);
   const std::unique_ptr<ConvolutionTrial> trial = with_type(plain.type(), [&]<class T>(T) -> std::unique_ptr<ConvolutionTrial> {
@@ -255,14 +252,14 @@ ConvolutionRow measure(Engine& engine, const NamedConvolution& named, const Benc
   return row;
 }
 
-/// Another's best time over the convolution's; between the quartiles.
+/// Another's median time over the convolution's; between the quartiles.
 Ratio ratio_of(const ConvolutionRow& row, const std::string& over, const std::vector<double>& its_times,
                const std::vector<double>& times) {
   const auto at = [](const std::vector<double>& all, double p) { return std::max(quantile(all, p), 1e-6); };
   return {fmt::format("convolution over {}, {}", over, row.text),
           "convolution",
           over,
-          at(its_times, 0) / at(times, 0),
+          at(its_times, 0.5) / at(times, 0.5),
           at(its_times, 0.25) / at(times, 0.75),
           at(its_times, 0.75) / at(times, 0.25)};
 }
@@ -273,47 +270,43 @@ Ratio ratio_of(const ConvolutionRow& row) {
 Json row_json(const ConvolutionRow& row, const NamedConvolution& named) {
   Json json{{"convolution", row.text}};
   if (!named.name.empty()) json["name"] = named.name;
-  json.update(
-      {{"m", row.product.m},
-       {"n", row.product.n},
-       {"k", row.product.k},
-       {"groups", row.groups},
-       {"type", to_string(formats_of(named.convolution))},
-       {"depthwise", row.depthwise},
-       {"kernel", row.kernel.empty() ? Json() : Json(row.kernel)},
-       {"kernel_ms", row.best()},
-       {"runs", row.times.size()},
-       {"gflops", gflops(1e9 * row.gflop, row.best())},
-       {"gb_per_s", gflops(row.bytes, row.best())},
-       {"plain_ms", row.plain_times.empty() ? Json() : Json(*std::min_element(row.plain_times.begin(), row.plain_times.end()))},
-       {"over_plain", row.plain_times.empty() ? Json() : Json(ratio_of(row).value)},
-       {"workspace_bytes", row.workspace_bytes},
-       {"copy_bytes", row.copy_bytes},
-       {"pieces", row.pieces},
-       {"check", check_json(row.check)}});
+  json.update({{"m", row.product.m},
+               {"n", row.product.n},
+               {"k", row.product.k},
+               {"groups", row.groups},
+               {"type", to_string(formats_of(named.convolution))},
+               {"depthwise", row.depthwise},
+               {"kernel", row.kernel.empty() ? Json() : Json(row.kernel)},
+               {"kernel_ms", median(row.times)},
+               {"runs", row.times.size()},
+               {"gflops", gflops(1e9 * row.gflop, median(row.times))},
+               {"gb_per_s", gflops(row.bytes, median(row.times))},
+               {"plain_ms", row.plain_times.empty() ? Json() : Json(median(row.plain_times))},
+               {"over_plain", row.plain_times.empty() ? Json() : Json(ratio_of(row).value)},
+               {"workspace_bytes", row.workspace_bytes},
+               {"copy_bytes", row.copy_bytes},
+               {"pieces", row.pieces},
+               {"check", check_json(row.check)}});
+  json.update(spread_json("kernel_ms", row.times));
   for (const PeerRow& peer : row.peers)
     if (!peer.why_not.empty())
       json["peers"].push_back({{"name", peer.name}, {"why_not", peer.why_not}});
     else
       json["peers"].push_back({{"name", peer.name},
-                               {"call_ms", quantile(peer.times, 0)},
-                               {"gflops", gflops(1e9 * row.gflop, quantile(peer.times, 0))},
+                               {"call_ms", median(peer.times)},
+                               {"gflops", gflops(1e9 * row.gflop, median(peer.times))},
                                {"runs", peer.times.size()},
                                {"check", check_json(peer.check)}});
   return json;
 }
 
-void show_peer(const PeerRow& peer, const ConvolutionRow& row, std::size_t width, std::ostream& out, std::vector<Ratio>& ratios) {
-  if (!peer.why_not.empty()) {
-    out << fmt::format("{:>{}}  {}\n", peer.name, width, peer.why_not);
-    return;
-  }
+void show_peer(const PeerRow& peer, const ConvolutionRow& row, Columns& columns, std::ostream& out, std::vector<Ratio>& ratios) {
+  if (!peer.why_not.empty()) return say(out, "  " + peer.name + ": " + peer.why_not);
   ratios.push_back(ratio_of(row, peer.name, peer.times, row.call_times));
-  const double best = quantile(peer.times, 0);
+  const double ms = median(peer.times);
   const auto [error, place, median_error, verdict] = check_cells(check_json(peer.check));
-  out << fmt::format("{:>{}}  {:>10} {:>9} {:>8}  {:>10} {:>10}  {:>14} {:>14}  {:>7}  {}\n", peer.name, width, digits(best),
-                     digits(gflops(1e9 * row.gflop, best)), digits(gflops(row.bytes, best)), "-",
-                     fmt::format("{:.3f}", ratios.back().value), "-", "-", error, verdict);
+  columns.row({"  " + peer.name, digits(ms), range_text(peer.times), digits(gflops(1e9 * row.gflop, ms)),
+               digits(gflops(row.bytes, ms)), "-", fmt::format("{:.3f}", ratios.back().value), "-", "-", error, verdict});
 }
 
 }  // namespace
@@ -329,15 +322,24 @@ BenchResult run_convolutions(const ConvolutionBench& bench, Engine& engine, std:
     width = std::max(width, to_string(named.convolution).size());
     work += flops_of(named.convolution);
   }
-  out << engine.device().renderer << "; " << api_and_version(engine.device()) << '\n'
-      << "The best time of each. Over plain: the time of the plain product with as many multiply-adds, measured in turn, over "
-         "the\n"
-         "convolution's; in a peer's line, the peer's time over the convolution's. GB/s: input, filters and output, each once.\n"
-         "Copy: the input with its border. Error: the worst, as a part of its proven bound.\n";
-  for (const PeerClient& peer : peers) out << peer.name() << ": " << peer.device() << "; times on the host's clock.\n";
-  out << '\n'
-      << fmt::format("{:<{}}  {:>10} {:>9} {:>8}  {:>10} {:>10}  {:>14} {:>14}  {:>7}  {}\n", "convolution", width, "ms",
-                     "GFLOP/s", "GB/s", "plain ms", "over plain", "workspace", "copy", "error", "check");
+  say(out, engine.device().renderer + "; " + api_and_version(engine.device()));
+  say(out,
+      "Times are medians. Over plain: the time of the plain product with as many multiply-adds, measured in turn, over the "
+      "convolution's; in a peer's line, the peer's time over the convolution's. GB/s: input, filters and output, each once. "
+      "Copy: the input with its border. Error: the worst, as a part of its proven bound.");
+  for (const PeerClient& peer : peers) say(out, peer.name() + ": " + peer.device() + "; times on the host's clock.");
+  Columns columns(out, {{"convolution", width, 0, true},
+                        {"ms", 10},
+                        {"least to most", 18, 9},
+                        {"GFLOP/s", 9},
+                        {"GB/s", 8, 3},
+                        {"plain ms", 10, 4},
+                        {"over plain", 10},
+                        {"workspace", 9, 5},
+                        {"copy", 9, 6},
+                        {"error", 7, 7},
+                        {"check", 9, 0, true}});
+  columns.header();
   Progress progress(work);
   work = 0;
   bool passed = true;
@@ -354,16 +356,16 @@ BenchResult run_convolutions(const ConvolutionBench& bench, Engine& engine, std:
       std::string plain_ms = "-", over_plain = "-";
       if (!row.plain_times.empty()) {
         ratios.push_back(ratio_of(row));
-        plain_ms = digits(quantile(row.plain_times, 0));
+        plain_ms = digits(median(row.plain_times));
         over_plain = fmt::format("{:.3f}", ratios.back().value);
       } else {
         notes.push_back(fmt::format("{}: no plain product: {}", text, row.why_no_plain));
       }
-      out << fmt::format("{:<{}}  {:>10} {:>9} {:>8}  {:>10} {:>10}  {:>14} {:>14}  {:>7}  {}\n", text, width, digits(row.best()),
-                         digits(gflops(1e9 * row.gflop, row.best())), digits(gflops(row.bytes, row.best())), plain_ms, over_plain,
-                         grouped(row.workspace_bytes), grouped(row.copy_bytes), error, verdict)
-          << std::flush;
-      for (const PeerRow& peer : row.peers) show_peer(peer, row, width, out, ratios);
+      const double ms = median(row.times);
+      columns.row({text, digits(ms), range_text(row.times), digits(gflops(1e9 * row.gflop, ms)), digits(gflops(row.bytes, ms)),
+                   plain_ms, over_plain, bytes_text(static_cast<double>(row.workspace_bytes)),
+                   bytes_text(static_cast<double>(row.copy_bytes)), error, verdict});
+      for (const PeerRow& peer : row.peers) show_peer(peer, row, columns, out, ratios);
       for (const PeerRow& peer : row.peers)
         if (peer.why_not.empty() && !peer.check.passed) {
           notes.push_back(fmt::format("WRONG  {} of {}: {}", peer.name, text, peer.check.summary));
@@ -378,17 +380,17 @@ BenchResult run_convolutions(const ConvolutionBench& bench, Engine& engine, std:
                              dynamic_cast<const OutOfMemory*>(&error);
       if (!is_reason || bench.convolutions.size() == 1) throw;
       progress.clear();
-      out << fmt::format("{:<{}}  left out: {}\n", text, width, error.what()) << std::flush;
+      say(out, text + "  left out: " + error.what(), 2, one_line);
       json["left_out"].push_back({{"convolution", text}, {"name", named.name}, {"why", error.what()}});
     }
   }
   add_ratios(json, ratios);
   const std::vector<Ratio> means = geometric_means(ratios);
-  for (const Ratio& mean : means) out << fmt::format("{}: {:.3f}\n", mean.name, mean.value);
+  for (const Ratio& mean : means) say(out, fmt::format("{}: {:.3f}", mean.name, mean.value), 0, one_line);
   add_ratios(json, means);
   if (const std::size_t count = json["left_out"].size(); count > 0)
-    out << fmt::format("{} of {} convolutions are left out\n", count, bench.convolutions.size());
-  for (const std::string& note : notes) out << note << '\n';
+    say(out, fmt::format("{} of {} convolutions are left out", count, bench.convolutions.size()));
+  for (const std::string& note : notes) say(out, note, 0, one_line);
   return bench_result(passed, json);
 }
 

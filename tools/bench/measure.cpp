@@ -142,9 +142,11 @@ class TypedTrial final : public Trial {
       DeviceMatrix c(engine, product_.batch * product_.m(), product_.n(), type_of<C>());
       for (const RequestedKernel& kernel : who.kernels) entrants.push_back(kernel_entrant(engine, kernel, a, b, c));
       for (PeerClient& peer : who.peers) entrants.push_back(peer_entrant(peer));
-      for (Entrant<C>& x : entrants) {
-        who.begins(x.result.requested);
-        warm_up(x, who, options);
+      for (std::size_t i = 0; i < entrants.size(); ++i) {
+        if (i > 0 && who.late && who.late()) entrants.resize(i);
+        if (i == entrants.size()) break;
+        who.begins(entrants[i].result.requested);
+        warm_up(entrants[i], who, options);
       }
       const auto run_all = [&] {
         for (Entrant<C>& x : entrants)
@@ -267,7 +269,9 @@ class TypedTrial final : public Trial {
     const bool counts = options.warmup == 0;  // then the first run is one that counts
     repeat(counts ? 1 : options.warmup, 1, who.control ? 0 : 100, [&] { x.run(x.result, counts); });
     c_ = x.fetch();
+    const auto begin = Clock::now();
     x.result.check = first_check(x, who);
+    x.result.check_ms = milliseconds_since(begin);
     x.hash = hash_of(c_);
     if (x.run_in_total) {
       const Kernel& kernel = x.result.kernel.emplace(x.result.report.plan->kernel);

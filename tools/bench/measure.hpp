@@ -46,6 +46,7 @@ struct Measurement {
   std::string clock_note;           ///< why the GPU's times are not used; empty if they are
   std::optional<BudgetRun> budget;
   ProductCheck check;
+  double check_ms = 0;  ///< what the check took
 
   /// The times that count: the GPU's where they are used, else the host's.
   const std::vector<double>& times() const { return gpu_times.empty() || !clock_note.empty() ? call_times : gpu_times; }
@@ -59,6 +60,7 @@ struct Entrants {
   std::function<double()> control{};                    ///< of the clock, see at_steady_clock(); none where a CPU computes
   std::function<void(const std::string& name)> begins;  ///< called before an entrant is measured, or finished
   std::function<void()> checked;                        ///< called when an entrant's C has been checked
+  std::function<bool()> late{};                         ///< whether entrants that have not begun are left out, but for the first
 };
 
 /// A random product of some type.
@@ -72,7 +74,7 @@ class Trial {
   virtual Baseline serial(double seconds) const = 0;
   /// Each entrant warms up and its result is checked. Then all run in turn, once in each round, until each has run as often as
   /// the options say, so that what disturbs the machine for a while disturbs all of them. The results are in the entrants' order,
-  /// kernels first.
+  /// kernels first; the last ones are missing where it was late.
   /// @param rates  gets the control's
   virtual std::vector<Measurement> measure(Engine& engine, const Entrants& entrants, const BenchOptions& options,
                                            std::vector<double>& rates) = 0;

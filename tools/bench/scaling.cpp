@@ -77,7 +77,7 @@ struct Scaled {
 };
 
 /// What was measured on one shape with each number of accelerators.
-void add_scaled(const Shape& shape, const BenchOptions& bench, const std::vector<Scaled>& sets, std::size_t width,
+void add_scaled(const Shape& shape, const BenchOptions& bench, const std::vector<Scaled>& sets, Columns& columns,
                 std::ostream& out, Json& json) {
   for (std::size_t i = 0; i < sets.size(); ++i) {
     const Scaled& set = sets[i];
@@ -90,11 +90,12 @@ void add_scaled(const Shape& shape, const BenchOptions& bench, const std::vector
     for (const double speed_up : speed_ups) shares.push_back(speed_up / median(threads_ups));
     const double transfers = median(set.transfers), computing = median(set.computing), waiting = median(set.waiting);
     const double rest = std::max(0.0, 1 - transfers - computing - waiting);
-    out << fmt::format("{:>{}}{:6}{:10.4f}{:10.2f}{:9.2f}{:7.2f}{:12.2f}{:11.1f}{:9.1f} %{:9.1f} %{:7.1f} %{:6.1f} %\n",
-                       i == 0 ? to_string(shape) : "", width, i + 1, median(set.times), median(speed_ups), median(threads_ups),
-                       median(shares), median(speed_ups) / n, set.moved / 1048576, 100 * transfers, 100 * computing,
-                       100 * waiting, 100 * rest);
-    if (!set.failures.empty()) out << "  given up: " << set.failures << '\n';
+    const auto text = [](double value, int digits) { return fmt::format("{:.{}f}", value, digits); };
+    const auto share = [&](double value) { return text(100 * value, 1) + " %"; };
+    columns.row({i == 0 ? to_string(shape) : "", std::to_string(i + 1), text(median(set.times), 4), text(median(speed_ups), 2),
+                 text(median(threads_ups), 2), text(median(shares), 2), text(median(speed_ups) / n, 2),
+                 text(set.moved / 1048576, 1), share(transfers), share(computing), share(waiting), share(rest)});
+    if (!set.failures.empty()) say(out, "  given up: " + set.failures);
     Json result = shape_json(shape, bench);
     result.update({{"accelerators", i + 1},
                    {"seconds", median(set.times)},
@@ -142,13 +143,25 @@ BenchResult run_scaling(const ScalingOptions& options, std::ostream& out) {
   const char* threads = std::getenv("LP_NUM_THREADS");
   json["threads_for_each"] = software && threads ? threads : "";
   if (software) out << "LP_NUM_THREADS is " << (threads ? threads : "not set") << ": what each driver on the CPU has of it.\n";
-  out << "Seconds from host to host, medians; speed-up over one accelerator; threads: the speed-up of as many threads that only\n"
-         "count; share: the one over the other; efficiency: speed-up for each accelerator. Where the accelerators' time went:\n"
-         "moving elements, computing (and waiting for the device), waiting for others, and the rest.\n";
+  say(out,
+      "Seconds from host to host, medians; speed-up over one accelerator; threads: the speed-up of as many threads that only "
+      "count; share: the one over the other; efficiency: speed-up for each accelerator. Where the accelerators' time went: "
+      "moving elements, computing (and waiting for the device), waiting for others, and the rest.");
   std::size_t width = 4;
   for (const Shape& shape : bench.shapes) width = std::max(width, to_string(shape).size());
-  out << fmt::format("{:>{}}", "size", width)
-      << "  acc.   seconds  speed-up  threads  share  efficiency  MiB moved  transfers  computing  waiting  rest\n";
+  Columns columns(out, {{"size", width},
+                        {"acc.", 4},
+                        {"seconds", 8},
+                        {"speed-up", 8},
+                        {"threads", 7},
+                        {"share", 5},
+                        {"efficiency", 10},
+                        {"MiB moved", 9, 2},
+                        {"transfers", 9, 1},
+                        {"computing", 9, 1},
+                        {"waiting", 7, 1},
+                        {"rest", 6, 1}});
+  columns.header();
 
   bool passed = true;
   for (const Shape& shape : bench.shapes) {
@@ -205,7 +218,7 @@ BenchResult run_scaling(const ScalingOptions& options, std::ostream& out) {
     }
     progress.clear();
 
-    add_scaled(shape, bench, sets, width, out, json);
+    add_scaled(shape, bench, sets, columns, out, json);
   }
   return bench_result(passed, json);
 }
@@ -213,13 +226,25 @@ BenchResult run_scaling(const ScalingOptions& options, std::ostream& out) {
 BenchResult run_streamed(const ScalingOptions& options, Engine& engine, std::ostream& out) {
   const BenchOptions& bench = options.bench;
   Json json = bench_json(engine.device(), {}, nullptr);
-  out << engine.device().renderer << "; " << api_and_version(engine.device()) << '\n'
-      << "Seconds, medians: streamed under the limit, and streamed without one, both from host to host; resident, on matrices\n"
-         "that are on the device; transfers, as many bytes moved without a product. Ratios: the resident product's time, that\n"
-         "without a limit, and the longer one of resident and transfers over the streamed one's; and bytes moved over the least\n"
-         "that any order of pieces moves.\n"
-      << "    size  limit MiB         piece x k  streamed  no limit  resident  transfers  over resident  over no limit  over "
-         "slower  moved MiB  over bound\n";
+  say(out, engine.device().renderer + "; " + api_and_version(engine.device()));
+  say(out,
+      "Seconds, medians: streamed under the limit, and streamed without one, both from host to host; resident, on matrices "
+      "that are on the device; transfers, as many bytes moved without a product. Ratios: the resident product's time, that "
+      "without a limit, and the longer one of resident and transfers over the streamed one's; and bytes moved over the least "
+      "that any order of pieces moves.");
+  Columns columns(out, {{"size", 8},
+                        {"limit MiB", 9, 4},
+                        {"piece x k", 16, 5},
+                        {"streamed", 8},
+                        {"no limit", 8, 3},
+                        {"resident", 8, 3},
+                        {"transfers", 9, 3},
+                        {"over resident", 13},
+                        {"over no limit", 13},
+                        {"over slower", 11},
+                        {"moved MiB", 9, 6},
+                        {"over bound", 10}});
+  columns.header();
   bool passed = true;
   for (const Shape& shape : bench.shapes) {
     const std::unique_ptr<Trial> trial = make_trial(shape, bench);
@@ -264,10 +289,10 @@ BenchResult run_streamed(const ScalingOptions& options, Engine& engine, std::ost
     const double over_bound = moved / std::max(1.0, plan.bound_bytes);
     const std::string piece = fmt::format("{}x{} x {}", plan.piece_m, plan.piece_n, plan.piece_k);
     const std::int64_t limit = options.device_memory_limit > 0 ? options.device_memory_limit : options.memory_limit;
-    out << fmt::format("{:>8}{:11.2f}{:>18}{:10.4f}{:10.4f}{:10.4f}{:11.4f}{:15.3f}{:15.3f}{:13.3f}{:11.1f}{:12.3f}\n",
-                       to_string(shape), static_cast<double>(limit) / 1048576, piece, median(streamed), median(without),
-                       median(on_device), median(transfers), median(over_resident), median(over_unlimited), median(over_slower),
-                       moved / 1048576, over_bound);
+    const auto text = [](double value, int digits) { return fmt::format("{:.{}f}", value, digits); };
+    columns.row({to_string(shape), text(static_cast<double>(limit) / 1048576, 2), piece, text(median(streamed), 4),
+                 text(median(without), 4), text(median(on_device), 4), text(median(transfers), 4), text(median(over_resident), 3),
+                 text(median(over_unlimited), 3), text(median(over_slower), 3), text(moved / 1048576, 1), text(over_bound, 3)});
     Json result = shape_json(shape, bench);
     result.update({{"device_memory_limit", options.device_memory_limit},
                    {"memory_limit", options.memory_limit},

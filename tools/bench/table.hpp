@@ -58,18 +58,47 @@ std::vector<Ratio> budget_ratios(const Shape& shape, const BenchOptions& options
 
 /// Operations in 10^9 per second. A time of 0, from a clock too coarse for the work, is taken as a nanosecond.
 double gflops(double flops, double milliseconds);
+/// "1.20 to 1.45": the least and the most of times.
+std::string range_text(const std::vector<double>& times);
 /// A time in milliseconds or a rate, with decimals that line up below each other unless it is very small.
 std::string digits(double value);
 
 /// "OpenGL 4.5 ...", "OpenGL ES 3.2 ...".
 std::string api_and_version(const DeviceInfo& device);
 
-/// The rows of the table: its header is here, so that the two agree.
+/// A text for people: its words in lines that keep to the terminal's width, or to other columns elsewhere. All lines but the
+/// first are indented.
+void say(std::ostream& out, const std::string& text, std::size_t indent = 0, std::size_t columns_elsewhere = 120);
+inline constexpr std::size_t one_line = 1'000'000;  ///< columns
+
+/// A table for people. What does not fit a terminal's width is left out, a column at a time, and that is said.
+class Columns {
+ public:
+  struct Column {
+    const char* heading;
+    std::size_t width;
+    int rank = 0;  ///< those of the highest rank are left out first, those of 0 never
+    bool left = false;
+  };
+  Columns(std::ostream& out, std::vector<Column> columns);
+  void header();
+  void rule();
+  /// A cell for each column.
+  void row(const std::vector<std::string>& cells);
+
+ private:
+  std::size_t width() const;
+  std::ostream& out_;
+  std::vector<Column> columns_;
+  std::vector<bool> shown_;
+};
+
+/// The table of products.
 class Table {
  public:
   Table(std::ostream& out, const BenchOptions& options);
   void header(const DeviceInfo& device, std::span<const PeerClient> peers, const Roofline* roofline);
-  void rule();
+  void rule() { columns_.rule(); }
   /// The size and the baseline stand in the first row of a shape only.
   void row(const Shape& shape, bool first, const Baseline& baseline, const Measurement& result);
   void row(const Ratio& ratio);
@@ -77,13 +106,10 @@ class Table {
   void notes();
 
  private:
-  using Text = const std::string&;
-  void line(Text size, Text serial_ms, Text serial_rate, Text kernel, Text kernel_ms, Text rate, Text total_ms, Text faster,
-            Text error, Text median, Text check);
-
   std::ostream& out_;
   const BenchOptions& options_;
-  int size_width_ = 6;
+  std::size_t size_width_;
+  Columns columns_;
   std::vector<std::string> notes_;
 };
 
@@ -131,6 +157,14 @@ void add_results(nlohmann::ordered_json& json, const Shape& shape, const BenchOp
 void add_ratio(nlohmann::ordered_json& json, const Ratio& ratio);
 void add_ratios(nlohmann::ordered_json& json, std::span<const Ratio> ratios);
 
+/// With "run", see run_json().
 BenchResult bench_result(bool passed, const nlohmann::ordered_json& json);
+
+/// {"kernel_ms_low": ...}: of times whose median is in `name`, "kernel_ms", the quartiles, least and most.
+nlohmann::ordered_json spread_json(const std::string& name, const std::vector<double>& times);
+
+/// The results in a JSON of bench, peers' too, as CSV: a row for each, a column for each value ("check.method"), and the device,
+/// the version and the date.
+std::string csv_text(const nlohmann::ordered_json& json);
 
 }  // namespace glgemm::tools

@@ -24,15 +24,14 @@ using Paths = std::array<std::atomic<const char*>, 16>;
 Paths files_at_end{}, folders_at_end{};
 static_assert(std::atomic<const char*>::is_always_lock_free);
 
-/// What is said then, and how many bytes it has.
-std::atomic<const char*> last_words{};
-std::atomic<std::size_t> last_words_bytes{};
+/// What is said then.
+std::atomic<const std::string*> last_words{};
 
 std::atomic<void (*)()> before_ending{};
 
 void clean_up() {
   if (void (*const f)() = before_ending.exchange(nullptr)) f();
-  if (const char* text = last_words.exchange(nullptr)) write_at_end(text, last_words_bytes);
+  if (const std::string* text = last_words.exchange(nullptr)) write_at_end(text->data(), text->size());
   for (auto& file : files_at_end)
     if (const char* path = file.exchange(nullptr)) remove_file_at_end(path);
   for (auto& folder : folders_at_end)
@@ -204,7 +203,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 std::string why_not_in_memory(double bytes) {
   const double available = available_memory();
   if (bytes <= available) return {};
-  return fmt::format("needs {} to read, and {} of main memory are to be had", gigabytes(bytes), gigabytes(available));
+  return fmt::format("needs {} to read, and {} of main memory are to be had", bytes_text(bytes), bytes_text(available));
 }
 
 std::string contents_of(const std::string& path) {
@@ -354,14 +353,15 @@ RemovedBySignal::~RemovedBySignal() {
   forget(path_);
 }
 
-LastWords::LastWords(std::string text) : text_(std::move(text)) {
-  last_words_bytes = text_.size();
-  last_words = text_.data();
+LastWords::LastWords(std::string_view verb, std::string_view kept)
+    : text_(fmt::format("{}glgemm {}: interrupted{}{}\n", is_terminal(Stream::error) ? "\n" : "", verb, kept.empty() ? "" : "; ",
+                        kept)),
+      before_(last_words.exchange(&text_)) {
   before_end(clean_up);
 }
 
 LastWords::~LastWords() {
-  last_words = nullptr;
+  last_words = before_;
 }
 
 }  // namespace glgemm::tools

@@ -179,16 +179,18 @@ class RemovedBySignal {
   std::string path_;
 };
 
-/// While it lives, a signal that ends the program writes this text to stderr before. One at a time.
+/// While it lives, a signal that ends the program writes "glgemm VERB: interrupted; KEPT" to stderr before, `kept` being what
+/// the run leaves behind, if it is worth a word. The one that was made last speaks.
 class LastWords {
  public:
-  explicit LastWords(std::string text);
+  explicit LastWords(std::string_view verb, std::string_view kept = {});
   ~LastWords();
   LastWords(const LastWords&) = delete;
   LastWords& operator=(const LastWords&) = delete;
 
  private:
   std::string text_;
+  const std::string* before_;
 };
 
 }  // namespace glgemm::tools

@@ -17,7 +17,7 @@ namespace {
 
 /// Whether the other arrays of an archive are kept: where one array of it is named.
 bool is_added_to(const MatrixPath& path) {
-  return !path.array.empty() && std::filesystem::exists(to_path(path.file));
+  return !path.array.empty() && is_there(path.file);
 }
 
 /// @throws FileError  what is written would go to a terminal, or the archive that it is added to is none
@@ -51,11 +51,9 @@ MatrixPath parse_matrix_path(const std::string& path) {
     for (std::size_t at = as_lower.find(several); at != path.npos; at = as_lower.find(several, at + 1))
       ends.push_back(at + several.size());
   std::sort(ends.begin(), ends.end());
-  const auto there = std::find_if(ends.begin(), ends.end(), [&](std::size_t each) {
-    return std::filesystem::is_regular_file(to_path(path.substr(0, each - 1)));
-  });
+  const auto there = std::find_if(ends.begin(), ends.end(), [&](std::size_t each) { return is_file(path.substr(0, each - 1)); });
   const std::size_t end = there != ends.end() ? *there : ends.empty() ? 0 : ends.back();
-  if (end > 0 && !std::filesystem::exists(to_path(path))) {
+  if (end > 0 && !is_there(path)) {
     result.file = path.substr(0, end - 1);
     result.array = path.substr(end);
   }

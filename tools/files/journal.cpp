@@ -2,7 +2,6 @@
 #include "files/journal.hpp"
 
 #include <array>
-#include <filesystem>
 
 #include <fmt/core.h>
 
@@ -62,7 +61,7 @@ void add_differences(const std::string& name, const Json& then, const Json& now,
 }  // namespace
 
 std::optional<JournalContents> Journal::read(const std::string& path) {
-  if (!std::filesystem::exists(to_path(path))) return {};
+  if (!is_there(path)) return {};
   const std::string text = contents_of(path);
   const FileError no_journal(quote(path) + " is no journal of a product");
   JournalContents contents;

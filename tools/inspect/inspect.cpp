@@ -177,6 +177,14 @@ std::string stage_names(const Plan& plan, std::string_view between) {
   return text;
 }
 
+std::string dispatches_text(const Plan& plan) {
+  const bool packs = plan.packs(Role::a) || plan.packs(Role::b);
+  return counted(size(plan).dispatches, "dispatch", "es") + (packs && plan.reduces() ? " with packing and adding up"
+                                                             : packs                 ? " with packing"
+                                                             : plan.reduces()        ? " with adding up"
+                                                                                     : "");
+}
+
 void print(const Planned& planned, const Device& device, const Shown& shown) {
   const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
   const Plan& plan = planned.plan;
@@ -258,8 +266,8 @@ void print(const Planned& planned, const Device& device, const Shown& shown) {
   std::cout << '\n';
   line("grid", "{} workgroups (columns x rows) for each piece", times({groups.columns, groups.rows}));
   line("  pieces", "{} of at most {} (m x n x k)", grouped(count.pieces), times({plan.piece_m, plan.piece_n, plan.piece_k}));
-  line("  slices", "{} of at most {} workgroups, {}\n", grouped(count.dispatches),
-       times({plan.largest_dispatch.columns, plan.largest_dispatch.rows}), counted(count.dispatches, "dispatch", "es"));
+  line("  in all", "{}; one that multiplies has at most {} workgroups\n", dispatches_text(plan),
+       times({plan.largest_dispatch.columns, plan.largest_dispatch.rows}));
   if (shown.steps > 0) {
     print_steps(first_steps(plan, shown.steps), count.dispatches);
     std::cout << '\n';

@@ -45,6 +45,8 @@ struct Shown {
 std::string types_text(const Problem& problem);
 /// The names of a plan's stages, in order.
 std::string stage_names(const Plan& plan, std::string_view between);
+/// "3 dispatches with packing": all of a plan's.
+std::string dispatches_text(const Plan& plan);
 
 /// A plan on the standard output.
 void print(const Planned& planned, const Device& device, const Shown& shown);

@@ -191,8 +191,7 @@ double draw_piece(Drawing& picture, const Planned& planned) {
       times({plan.piece_m, plan.piece_n}) + " elements, " + cut_text,
       (count == 1 ? "1 slice, " : grouped(count) + (count == 2000 ? " slices or more, " : " slices, ")) + "at most " +
           times({plan.largest_dispatch.columns, plan.largest_dispatch.rows}) + " workgroups in each",
-      "in all, with packing and adding up: " + counted(size(plan).dispatches, "dispatch", "es") +
-          (planned.stream ? " for a window" : "")};
+      "in all " + dispatches_text(plan) + (planned.stream ? " for a window" : "")};
   if (box.width * share(block.columns, plan.piece_n) < 3 || box.height * share(block.rows, plan.piece_m) < 3)
     lines.emplace_back("The tiles are too many to draw the lines between them.");
   return lines_of_text(picture, 0, box.y + box.height + 6, lines);
@@ -329,7 +328,7 @@ std::vector<std::string> headlines(const Planned& planned, const Device& device,
   const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
   const double work = flops({p.m, p.n, p.k}, sum_type(p), p.batch);
   std::string kernel = to_string(planned.plan.kernel);
-  std::vector<std::string> lines{"on " + device.name};
+  std::vector<std::string> lines{"device: " + device.name};
   while (!kernel.empty()) {  // in lines
     const std::size_t cut = kernel.size() <= most ? kernel.size() : kernel.rfind(',', most) + 1;
     lines.push_back((lines.size() == 1 ? "" : "    ") + kernel.substr(0, cut));

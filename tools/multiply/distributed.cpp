@@ -260,7 +260,7 @@ std::string report_text(const Cluster& cluster, const TiledReport& report, std::
   return fmt::format("{} on {} {}, a grid of {}x{}: {} ms; tiles of {}x{}, k in runs of {}; {} sent between ranks{}",
                      report.kernel, cluster.size(), cluster.size() == 1 ? "rank" : "ranks", cluster.grid().rows,
                      cluster.grid().columns, std::chrono::duration_cast<std::chrono::milliseconds>(report.total_time).count(),
-                     tile, tile, report.run_k, gigabytes(static_cast<double>(received)),
+                     tile, tile, report.run_k, bytes_text(static_cast<double>(received)),
                      checksums ? fmt::format("; pieces that failed their checksums and were computed again: {}", failures) : "");
 }
 

@@ -108,6 +108,7 @@ int run(const Arguments& arguments, FileProduct& product) {
   p.precision = options.precision;
   for (const std::string& text : notes) multiply_note(text);
   Outputs outputs(arguments);
+  std::optional<LastWords> last_words(std::in_place, "multiply", quote(arguments.output) + " is not written");
 
   HeadlessOptions headless;
   headless.device = arguments.device;
@@ -115,6 +116,9 @@ int run(const Arguments& arguments, FileProduct& product) {
   Engine engine(HeadlessContext::get_proc_address, arguments.engine_options());
   Report report;
   Progress progress(1);
+  const auto begin = std::chrono::steady_clock::now();
+  engine.prepare(std::array{Engine::problem(p.gemm())}, options);
+  const std::chrono::duration<double> compiling = std::chrono::steady_clock::now() - begin;
   const Matrix<C> c = tools::run(engine, p, options, report,
                                  [&](const Gemm& on_device) { multiply_on(engine, on_device, options, progress, report); });
   const std::string renderer = engine.device().renderer;
@@ -136,6 +140,7 @@ int run(const Arguments& arguments, FileProduct& product) {
     output.finish();
     if (image) image->finish();
   }
+  last_words.reset();
   if (error_image) error_image->commit();
   if (passed) {
     if (image) image->commit();
@@ -145,10 +150,11 @@ int run(const Arguments& arguments, FileProduct& product) {
   // What is said must not get into what is written.
   const bool piped =
       output.is_standard_output() || (image && image->is_standard_output()) || (error_image && error_image->is_standard_output());
-  return print_done(piped ? std::cerr : std::cout, arguments, product,
-                    fmt::format("{} on {}: {}, with transfers {}", report.kernel, renderer, time_text(report.kernel_time),
-                                time_text(report.total_time)),
-                    result);
+  return print_done(
+      piped ? std::cerr : std::cout, arguments, product,
+      fmt::format("{} on {}: {}, with transfers {}; before, programs were compiled or loaded, and checked, in {}", report.kernel,
+                  renderer, time_text(report.kernel_time), time_text(report.total_time), time_text(compiling)),
+      result);
 }
 
 }  // namespace
@@ -173,7 +179,7 @@ int multiply(const Arguments& arguments) {
     const std::string why =
         asked ? fmt::format("{} streams the product", asked)
               : fmt::format("the product takes {} with its copies, more than the {} of main memory to be had, and is streamed",
-                            gigabytes(needed), gigabytes(available));
+                            bytes_text(needed), bytes_text(available));
     if (const std::string reason = why_not_streamed(arguments, product); !reason.empty())
       throw std::invalid_argument(why + ": " + reason);
   }

@@ -186,7 +186,7 @@ class OneDevice : public Computer {
     glgemm::multiply(*engine_, product, own, &report_);
   }
   std::string text() const override {
-    return fmt::format("{} on {}: {} with transfers\n{}{}", report_.kernel, engine_->device().renderer,
+    return fmt::format("{} on {}: {} with transfers and compiling\n{}{}", report_.kernel, engine_->device().renderer,
                        time_text(report_.total_time), stream_text(report_), checksum_text(report_, "\n"));
   }
 
@@ -226,7 +226,7 @@ class SeveralDevices : public Computer {
     accelerators_.multiply(product, options, &report_);
   }
   std::string text() const override {
-    std::string lines = fmt::format("{} accelerators: {} with transfers, {} moved", report_.accelerators.size(),
+    std::string lines = fmt::format("{} accelerators: {} with transfers and compiling, {} moved", report_.accelerators.size(),
                                     time_text(report_.total_time), bytes_text(static_cast<double>(report_.bytes_moved())));
     for (const AcceleratorReport& one : report_.accelerators) {
       const StreamReport& stream = one.stream;
@@ -297,7 +297,8 @@ class Output {
       journal_.emplace(journal_path_, *earlier_);
       return;
     }
-    fs::remove(to_path(journal_path_));  // it must not be taken for this file's
+    std::error_code none;                      // that it cannot be written either is told below
+    fs::remove(to_path(journal_path_), none);  // it must not be taken for this file's
     file_.allocate(bytes_);
     file_.write(0, header_.data(), header_.size());
     file_.sync();
@@ -407,8 +408,7 @@ int multiply_streamed(const MultiplyArguments& arguments, FileProduct& product) 
 
   std::optional<Check> result;
   {
-    const LastWords last_words((is_terminal(Stream::error) ? "\n" : "") + std::string("glgemm multiply: interrupted; ") +
-                               output.kept() + "\n");
+    const LastWords last_words("multiply", output.kept());
     try {
       Progress progress(1);
       const TimeLeft left(done);

@@ -212,7 +212,7 @@ void require_memory(const Shape& shape, Type type, std::int64_t batch) {
   if (bytes <= memory) return;
   const std::string what = batch == 1 ? "the product" : fmt::format("a batch of {} products", batch);
   throw std::invalid_argument(fmt::format("{} of size {} needs {} for its matrices, and this machine has {} of memory", what,
-                                          to_string(shape), gigabytes(bytes), gigabytes(memory)));
+                                          to_string(shape), bytes_text(bytes), bytes_text(memory)));
 }
 
 }  // namespace glgemm::tools

@@ -39,7 +39,8 @@ std::string joined(const Words& words, const char* between = " ") {
 class Reporter {
  public:
   explicit Reporter(const ReportOptions& options) : options_(options) {
-    if (!options_.checks.empty() && !fs::is_directory(to_path(options_.checks)))
+    std::error_code none;
+    if (!options_.checks.empty() && !fs::is_directory(to_path(options_.checks), none))
       throw std::invalid_argument("--checks: '" + options_.checks + "' is not a folder");
     if (!options_.device.empty()) {
       variables_["GLGEMM_DEVICE"] = options_.device;

@@ -7,6 +7,7 @@ report_cublas.py [SHAPES.csv [TYPE [BATCH]]]
     "op_b", "ms"}]}; without a file no results. Exit status 3, with the reason on stderr, where PyTorch or a GPU is missing; 4 where
     it has no such product.
 """
+import argparse
 import json
 import os
 import statistics
@@ -79,15 +80,17 @@ def time_product(torch, type, batch, m, n, k, op_a, op_b):
 
 
 def main():
-    type = sys.argv[2] if len(sys.argv) > 2 else "f32"
-    batch = int(sys.argv[3]) if len(sys.argv) > 3 else 1
-    if type not in TYPES or batch < 1:
-        sys.exit(__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("shapes", nargs="?")
+    parser.add_argument("type", nargs="?", default="f32", choices=TYPES)
+    parser.add_argument("batch", nargs="?", type=int, default=1)
+    arguments = parser.parse_args()
+    type, batch = arguments.type, arguments.batch
     torch = find_torch()
     name = "PyTorch %s, CUDA %s, %s" % (torch.__version__, torch.version.cuda, torch.cuda.get_device_name())
     results = []
-    if len(sys.argv) > 1:
-        with open(sys.argv[1]) as file:
+    if arguments.shapes:
+        with open(arguments.shapes) as file:
             lines = [line.strip() for line in file if line.strip()]
         for line in lines[1:]:
             m, n, k, op_a, op_b = [part.strip() for part in line.split(",")]

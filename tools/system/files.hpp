@@ -16,6 +16,16 @@ namespace glgemm::tools {
 std::filesystem::path to_path(std::string_view text);
 std::string to_text(const std::filesystem::path& path);
 
+/// Whether a path leads to something, and to a file. A path that the system refuses, as one that is too long, leads to nothing.
+inline bool is_there(const std::string& path) {
+  std::error_code refused;
+  return std::filesystem::exists(to_path(path), refused);
+}
+inline bool is_file(const std::string& path) {
+  std::error_code refused;
+  return std::filesystem::is_regular_file(to_path(path), refused);
+}
+
 /// What an error's number means, as a part of a sentence.
 std::string system_message(int error);
 

@@ -2,11 +2,16 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 namespace glgemm::tools {
 
-/// What a program's main() calls first: arguments become UTF-8, and the standard streams carry bytes as they are.
+/// What a program's main() calls first: arguments become UTF-8, the standard streams carry bytes as they are, and those that are
+/// closed fail without another file in their place. A write past the limit of a file's size is an error, no signal.
 void begin_program(int& argc, char**& argv);
+
+/// The variables that name the user's folder for what can be made again, for messages.
+extern const std::string_view user_folder_variables;
 
 /// Sets a variable of the environment, unless it is set already and `overwrite` is false.
 void set_variable(const char* name, const char* value, bool overwrite);
@@ -14,8 +19,8 @@ void set_variable(const char* name, const char* value, bool overwrite);
 enum class Stream { in, out, error };
 /// Whether it is a terminal; `error` on Windows only if it understands a terminal's sequences.
 bool is_terminal(Stream stream);
-/// The width of the terminal that the errors go to; 0 if it is not known.
-int terminal_columns();
+/// The width of the terminal that a stream goes to; 0 if it is none, or not known.
+int terminal_columns(Stream stream);
 
 /// The bytes of main memory; and what of it can be had now without swapping, or all of it if the system does not say.
 double machine_memory();

@@ -25,7 +25,7 @@ class Progress {
     constexpr int width = 30;
     const double part = total_ > 0 ? std::clamp(done / total_, 0.0, 1.0) : 0;
     const int full = static_cast<int>(part * width);
-    const int columns = terminal_columns();
+    const int columns = terminal_columns(Stream::error);
     constexpr int bar = width + 10;  // columns in front of `what`; a line of more columns than the window has could not be wiped
     const int room = std::max(0, (columns > 0 ? columns : 80) - bar - 1);
     std::fprintf(stderr, "\r\033[K[%s%s] %3.0f %%  %.*s", std::string(static_cast<std::size_t>(full), '#').c_str(),

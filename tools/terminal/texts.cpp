@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <sstream>
 
 #include <fmt/core.h>
 
@@ -66,14 +67,31 @@ std::string quote(std::string_view text) {
   return "'" + visible(text) + "'";
 }
 
-std::string gigabytes(double bytes) {
-  return fmt::format("{:.3g} GB", bytes / 1e9);
+std::string wrapped(const std::string& text, std::size_t indent, std::size_t columns) {
+  std::istringstream words(text);
+  std::string result;
+  std::size_t column = indent;
+  bool first_of_line = true;
+  for (std::string word; words >> word; first_of_line = false) {
+    if (!first_of_line && column + 1 + word.size() > columns) {
+      result += '\n' + std::string(indent, ' ');
+      column = indent;
+      first_of_line = true;
+    }
+    if (!first_of_line) {
+      result += ' ';
+      ++column;
+    }
+    result += word;
+    column += word.size();
+  }
+  return result;
 }
 
 std::string bytes_text(double bytes) {
   std::size_t unit = 0;
-  for (; bytes >= 999.5 && unit < 4; ++unit) bytes /= 1000;
-  const char* const name = std::array{"bytes", "kB", "MB", "GB", "TB"}[unit];
+  for (; bytes >= 999.5 && unit < 6; ++unit) bytes /= 1000;
+  const char* const name = std::array{"bytes", "kB", "MB", "GB", "TB", "PB", "EB"}[unit];
   if (bytes >= 1e5) return fmt::format("{:.3g} {}", bytes, name);
   return fmt::format("{:.{}f} {}", bytes, unit == 0 || bytes >= 99.95 ? 0 : bytes < 9.995 ? 2 : 1, name);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -17,8 +18,9 @@ std::string quote(std::string_view text);
 /// The text with small letters in place of A to Z, by which names and endings are compared.
 std::string lower(std::string_view text);
 
-/// 1.23e9 as "1.23 GB".
-std::string gigabytes(double bytes);
+/// The words of a text in lines of at most `columns`. The first line goes on at column `indent`, the others are indented so.
+std::string wrapped(const std::string& text, std::size_t indent = 0, std::size_t columns = 80);
+
 /// 123456789 as "123 MB".
 std::string bytes_text(double bytes);
 /// 0.123 as "12 %".

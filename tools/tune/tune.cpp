@@ -101,6 +101,9 @@ class Tuner {
         ++skipped;
         continue;
       }
+      const LastWords last_words(
+          "tune", fmt::format("{} of {} products are in {}; the same command with --resume goes on",
+                              skipped + static_cast<std::int64_t>(done_), problems.size(), quote(options_.output)));
       all_found &= tune(problem);
       ++done_;
     }

@@ -65,11 +65,18 @@ int fail(const std::string& message) {
   return 2;
 }
 
+/// 0, if all that was printed is written.
+int printed() {
+  std::cout.flush();
+  return std::cout ? 0 : fail("cannot write to the standard output");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   set_variable("ZINK_INLINE_UNIFORMS", "0", false);  // zink on a CPU gives wrong products otherwise
   try {
+    begin_program(argc, argv);
     Arguments arguments;
     CLI::App app("Draw a digit by mouse, and see a network read it: each layer's product from its own buffer, and the answer.",
                  "glgemm-view");
@@ -77,11 +84,14 @@ int main(int argc, char** argv) {
     try {
       app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-      if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
+      if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+        app.exit(error);
+        return printed();
+      }
       return fail(explain(app, error));
     }
     run(arguments);
-    return 0;
+    return printed();
   } catch (const std::bad_alloc&) {
     return fail("not enough memory");
   } catch (const std::exception& error) {

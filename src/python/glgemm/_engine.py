@@ -70,7 +70,7 @@ class Engine(OfThisProcess):
         max_dispatch: float = 0.1,
         vendor: bool | str | os.PathLike[str] = False,
     ) -> None:
-        options = _core.EngineOptions(self._keep(log), program_cache, tuning, max_dispatch, vendor)
+        options = _core.EngineOptions(self._keep(log), program_cache, tuning, max_dispatch, vendor, True)
         self._take(_core.Service.headless(str(device), options))
 
     @classmethod
@@ -83,19 +83,21 @@ class Engine(OfThisProcess):
         tuning: str | os.PathLike[str] | None = None,
         max_dispatch: float = 0.1,
         vendor: bool | str | os.PathLike[str] = False,
+        debug_groups: bool = True,
     ) -> Engine:
         """An engine in the OpenGL context that is current on this thread: moderngl's, GLFW's, Qt's.
 
         It is used on this thread alone, while that context is current, and closed before the context goes. OpenGL's state is
         after each call as it was before. `get_proc_address` is a ctypes function, or its address, that looks OpenGL's functions
-        up; by default eglGetProcAddress, which serves GLX's contexts on Linux, too.
+        up; by default eglGetProcAddress, which serves GLX's contexts on Linux, too. Each product outside of a scope is a debug group,
+        of which the application's debug output tells; with `debug_groups=False` none is.
         """
         address = 0
         if get_proc_address is not None:
             is_number = isinstance(get_proc_address, int)
             address = get_proc_address if is_number else ctypes.cast(get_proc_address, ctypes.c_void_p).value or 0
         engine = cls.__new__(cls)
-        options = _core.EngineOptions(engine._keep(log), program_cache, tuning, max_dispatch, vendor)
+        options = _core.EngineOptions(engine._keep(log), program_cache, tuning, max_dispatch, vendor, debug_groups)
         engine._take(_core.Service.current(address, options))
         return engine
 
@@ -226,6 +228,15 @@ class Engine(OfThisProcess):
         """
         owner = None if isinstance(buffer, int) else Owner(buffer)
         return self._service.wrap(_name_of("wrap", buffer), owner, shape, np.dtype(dtype), offset, strides)
+
+    def barrier(self, *uses: str) -> None:
+        """Has the uses to come of what products and the application's own shaders have written see it; waits for nothing.
+
+        `uses` are "vertices", "indices", "uniforms", "textures" (buffer textures), "images", "commands" (of indirect draws), "pixels",
+        "transfers" (reading back, copying), "storage" (storage buffers), "mapped"; without one, any use. It is glMemoryBarrier,
+        which not every toolkit gives. What glgemm does itself, such as numpy(), needs none.
+        """
+        self._service.barrier(uses)
 
     def finish(self) -> None:
         """Waits until the device has done all that was enqueued."""

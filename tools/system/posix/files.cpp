@@ -172,8 +172,9 @@ void remove_file(const std::string& path) noexcept {
 }
 
 int make_temporary_folder(std::string& path) {
-  path = (fs::temp_directory_path() / "glgemm-XXXXXX").string();
-  return mkdtemp(path.data()) ? 0 : errno;
+  std::error_code error;
+  path = (fs::temp_directory_path(error) / "glgemm-XXXXXX").string();
+  return error ? error.value() : mkdtemp(path.data()) ? 0 : errno;
 }
 
 }  // namespace glgemm::tools

@@ -1,6 +1,7 @@
 // This program where the system is POSIX: see program.hpp.
 #include "system/program.hpp"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -19,12 +20,18 @@ namespace {
 constexpr std::array<int, 4> ending{SIGINT, SIGTERM, SIGHUP, SIGPIPE};
 
 std::atomic<void (*)()> before{};
+std::atomic<bool> unread = false;  // nobody reads what is printed, nor asks why it ends: "glgemm inspect ... | head"
 static_assert(std::atomic<void (*)()>::is_always_lock_free);
 
 void end(int signal) {
+  unread = signal == SIGPIPE;
   if (void (*const f)() = before) f();
   std::signal(signal, SIG_DFL);
   std::raise(signal);
+}
+
+int descriptor_of(Stream stream) {
+  return stream == Stream::in ? STDIN_FILENO : stream == Stream::out ? STDOUT_FILENO : STDERR_FILENO;
 }
 
 double milliseconds_of(clockid_t clock) {
@@ -38,19 +45,27 @@ thread_local sigset_t held_before;
 
 }  // namespace
 
-void begin_program(int&, char**&) {}
+void begin_program(int&, char**&) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  // A closed stream's number would be given to the next file that is opened, which then gets what is printed. Opened the wrong
+  // way round, it refuses to be written or read as before.
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) < 0) open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+const std::string_view user_folder_variables = "XDG_CACHE_HOME and HOME";
 
 void set_variable(const char* name, const char* value, bool overwrite) {
   setenv(name, value, overwrite ? 1 : 0);
 }
 
 bool is_terminal(Stream stream) {
-  return isatty(stream == Stream::in ? STDIN_FILENO : stream == Stream::out ? STDOUT_FILENO : STDERR_FILENO) == 1;
+  return isatty(descriptor_of(stream)) == 1;
 }
 
-int terminal_columns() {
+int terminal_columns(Stream stream) {
   winsize window{};
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 ? window.ws_col : 0;
+  return ioctl(descriptor_of(stream), TIOCGWINSZ, &window) == 0 ? window.ws_col : 0;
 }
 
 double machine_memory() {
@@ -83,6 +98,7 @@ void before_end(void (*f)()) {
 }
 
 void write_at_end(const char* text, std::size_t bytes) noexcept {
+  if (unread) return;
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, bytes);
 }
 

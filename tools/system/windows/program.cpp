@@ -86,9 +86,9 @@ bool is_terminal(Stream stream) {
   return stream != Stream::error || (mode & sequences) != 0 || SetConsoleMode(handle_of(stream), mode | sequences) != 0;
 }
 
-int terminal_columns() {
+int terminal_columns(Stream stream) {
   CONSOLE_SCREEN_BUFFER_INFO info{};
-  return GetConsoleScreenBufferInfo(handle_of(Stream::error), &info) ? info.srWindow.Right - info.srWindow.Left + 1 : 0;
+  return GetConsoleScreenBufferInfo(handle_of(stream), &info) ? info.srWindow.Right - info.srWindow.Left + 1 : 0;
 }
 
 double machine_memory() {
