@@ -105,7 +105,7 @@ TEST_CASE("bench --json - prints one object with every field, alone") {
   CHECK(all["device"]["software"].is_boolean());
   const json& run = all["run"];
   CHECK(run["version"].get<std::string>().find('.') != std::string::npos);
-  CHECK(run["command"].size() == 9);
+  CHECK(run["command"].size() == 10);
   CHECK(run["command"][2] == "--size");
   const std::string date = run["date"], form = "2026-11-27T19:43:05Z";
   REQUIRE(date.size() == form.size());

@@ -223,13 +223,13 @@ void JsonOutput::open() {
   if (!path_.empty() && !to_standard_output() && !file_) file_.emplace(path_);
 }
 
-void JsonOutput::write(const std::string& json) {
+void JsonOutput::write(const std::string& json, std::ostream& said) {
   if (to_standard_output()) std::cout << json;
   if (!file_) return;
   file_->write(json);
   file_->commit();
   file_.reset();
-  std::cout << "wrote " << path_ << '\n';
+  said << "wrote " << path_ << '\n';
 }
 
 }  // namespace glgemm::tools

@@ -6,8 +6,8 @@
 #pragma once
 
 #include <initializer_list>
+#include <iostream>
 #include <optional>
-#include <ostream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -116,8 +116,8 @@ class JsonOutput {
   /// Before long work.  @throws FileError  the file cannot be written
   void open();
   bool is_asked_for() const { return !path_.empty(); }
-  /// Writes the JSON, a whole text, if it was asked for.  @throws FileError
-  void write(const std::string& json);
+  /// Writes the JSON, a whole text, if it was asked for; that a file is written is said.  @throws FileError
+  void write(const std::string& json, std::ostream& said = std::cout);
 
  private:
   std::string path_;

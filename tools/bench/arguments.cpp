@@ -61,8 +61,8 @@ struct Arguments {
       throw std::invalid_argument("--json and --csv name the same file");
   }
   void write(const BenchResult& result) {
-    if (csv.is_asked_for()) csv.write(csv_text(nlohmann::ordered_json::parse(result.json)));
-    json.write(result.json);
+    if (csv.is_asked_for()) csv.write(csv_text(nlohmann::ordered_json::parse(result.json)), text());
+    json.write(result.json, text());
   }
 };
 
