@@ -196,13 +196,15 @@ Chunk load_chunk(Row row, int p, int number) {
   int at = row.begin + (p >> 5) * BLOCK_BYTES;
   uint words[block_words];
 #if CODES_AT_ONCE > 1 && BLOCK_BYTES % 2 == 0  // `number` of 4 blocks is a constant
-  // With vectors of 16 bytes the turn may begin in the middle of one.
-  const int per_vector = CODES_AT_ONCE, vectors = (block_words + CODES_AT_ONCE + 1) / CODES_AT_ONCE;
+  // With vectors of 16 bytes the turn may begin in the middle of one. A block begins at most `furthest` words behind the vector's begin.
+  const int per_vector = CODES_AT_ONCE, middle_words = BLOCK_BYTES % per_vector == 0 ? 0 : 2;
+  const int furthest = max(max(BLOCK_BYTES / 4 % per_vector, BLOCK_BYTES / 2 % per_vector), 3 * BLOCK_BYTES / 4 % per_vector);
+  const int vectors = (furthest + middle_words + block_words + per_vector - 1) / per_vector;
   bool later = (at & 8) != 0 && per_vector == 4;
   int vector = at / (4 * per_vector) + number * BLOCK_BYTES / (4 * per_vector);
   at = number * BLOCK_BYTES;
   int from = (at >> 2) % per_vector;
-  uint all[per_vector * (vectors + 2)];
+  uint all[per_vector * vectors + 2];
   for (int i = 0; i < vectors; ++i) {
     CODES_READ read = codes_of(vector + i);
     all[per_vector * i] = read.x, all[per_vector * i + 1] = read.y;

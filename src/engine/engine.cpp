@@ -97,6 +97,7 @@ Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(
   state.tuning = tuning_for(state.device, state.options.tuning, notes);
   for (const std::string& note : notes) state.log(fmt::format("tuning: {}", note));
   state.mark.place(state.api);
+  gl::check_reset(state.api);  // a context that was lost since then has no mark
   watch_forks();
   state.listens = state.options.log && !state.options.use_ready_programs;
 }

@@ -75,6 +75,7 @@ Engine::State make_state(const std::string& folder, Outcome& outcome) {
   state.device = gl::device_info(state.api);
   state.limits = gl::query_limits(state.api, state.device);
   state.options = with_cache(folder, outcome);
+  state.mark.place(state.api);
   return state;
 }
 
@@ -223,6 +224,7 @@ TEST_CASE("program cache: the planned program from the cache is ready at once, a
     state.begin_program(key);
     use(state);
     for (auto& [name, entry] : state.programs) entry.program.destroy(state.api);
+    state.mark.destroy(state.api);
   };
   for (int i = 0; i < 2; ++i)
     with_state([&](Engine::State& state) {
@@ -325,6 +327,7 @@ TEST_CASE("programs timed" * doctest::skip()) {
   api.UseProgram(0);
   api.DeleteBuffers(1, &buffer);
   for (auto& [key, entry] : state.programs) entry.program.destroy(api);
+  state.mark.destroy(api);
 }
 
 TEST_CASE("program cache: a second process makes its programs in less than 0.3 of the first one's time") {
@@ -373,7 +376,7 @@ TEST_CASE("prepared timed" * doctest::skip()) {
     prepare();
     api.Finish();
     const double first = timed(), later = std::min({timed(), timed(), timed(), timed()});
-    MESSAGE("case=" << name << " first_ms=" << first << " later_ms=" << later);
+    MESSAGE("case=" << std::string(name) << " first_ms=" << first << " later_ms=" << later);
   };
   const auto product = [&](const char* name, std::int64_t m, std::int64_t n, std::int64_t k, const auto& change) {
     const DeviceMatrix a(engine, m, k), b(engine, k, n), c(engine, m, n), bias(engine, 1, n);
