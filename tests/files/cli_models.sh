@@ -187,7 +187,7 @@ assert set(ratios) == set(times) - {"f32"}, ratios
 assert all(abs(ratios[of] - times["f32"] / times[of]) < 1e-6 * ratios[of] for of in ratios), (ratios, times)
 assert "f16/f32 over f32, gemv 40x1x64: " in open(sys.argv[2], encoding="utf-8").read()
 END
-for type in q4_0/f32 q4_k/f32 q6_k mxfp4/f32 iq4_nl/f32 f32/nvfp4 f16/f32 u8/i8 f32/f8e4m3 nbits:bits=4,group=32 nbits:bits=8,group=16,zeros=1,scales=bf16 per_row:codes=u8/f32 \
+for type in q4_0/f32 q4_k/f32 q6_k mxfp4/f32 iq4_nl/f32 nvfp4/f32 f16/f32 u8/i8 f32/f8e4m3 nbits:bits=4,group=32 nbits:bits=8,group=16,zeros=1,scales=bf16 per_row:codes=u8/f32 \
   per_tensor:codes=f8e4m3,scales=f16; do
   "$glgemm" bench --shape 33,3,512 --type $type --kernel auto,naive --check full --repeats 1 >stdout 2>stderr || fail "bench --type $type: status $?: $(cat stdout stderr)"
 done

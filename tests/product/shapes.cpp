@@ -205,7 +205,7 @@ TEST_CASE("inspect shows a plan without a device") {
   CHECK(run.status == 0);
   CHECK(run.err.empty());
   for (const char* part : {"the cost model, for 1,000 runs", "runner-up   ", "--all shows them", "multiply  tiled:tile=32 f32\n",
-                           "157 x 3 workgroups", "64 x 64 workgroups, 3 dispatches",
+                           "157 x 3 workgroups", "3 dispatches; one that multiplies has at most 64 x 64 workgroups",
                            "32 x 32 x 1 = 1,024 invocations, 8,192 bytes of shared memory", "#version 430"}) {
     CAPTURE(std::string(part));
     CHECK(run.out.find(part) != std::string::npos);

@@ -78,9 +78,9 @@ TEST_CASE("model file: the types of .gguf files") {
       {28, "F64", 2048, Type::f64}, {30, "BF16", 512, Type::bf16}, {9, "Q8_1", 8 * 36, {}},
       {11, "Q3_K", 110, {}},        {15, "Q8_K", 292, {}},         {16, "IQ2_XXS", 66, {}},
       {17, "IQ2_XS", 74, {}},       {18, "IQ3_XXS", 98, {}},       {19, "IQ1_S", 50, {}},
-      {20, "IQ4_NL", 8 * 18, {}},   {21, "IQ3_S", 110, {}},        {22, "IQ2_S", 82, {}},
-      {23, "IQ4_XS", 136, {}},      {25, "I16", 512, {}},          {29, "IQ1_M", 56, {}},
-      {34, "TQ1_0", 54, {}},        {35, "TQ2_0", 66, {}},         {40, "NVFP4", 4 * 36, {}},
+      {21, "IQ3_S", 110, {}},       {22, "IQ2_S", 82, {}},         {23, "IQ4_XS", 136, {}},
+      {25, "I16", 512, {}},         {29, "IQ1_M", 56, {}},         {34, "TQ1_0", 54, {}},
+      {35, "TQ2_0", 66, {}},
       {41, "Q1_0", 2 * 18, {}},     {4, "unknown type 4", 0, {}},  {4000000000, "unknown type 4000000000", 0, {}}};
   const auto first_of = [](std::uint32_t number, std::int64_t bytes) {
     const std::string file = Gguf{{{"w", {256}, number, std::string(static_cast<std::size_t>(bytes), 'w')}}}.bytes();
