@@ -175,7 +175,7 @@ void Engine::State::run_on_nothing(const ProgramKey& key, gl::Program& program, 
       gl::bind_image(api, unit, operand_images[unit], scratch[image->power_of_two ? 1 : 0], 0, image->whole ? 256 : 240);
   forget_images();
   program.set(api, kernels::at_size, std::array{0, 0, 0, 0});
-  if (family.name() == "depthwise") program.set(api, kernels::at_task, std::array{0, 0, 1, 1});
+  if (family.has_task_uniform()) program.set(api, kernels::at_task, std::array{0, 0, 1, 1});
   if (family.has_panels_uniform(key)) program.set(api, kernels::at_panels, std::array{0, 1, 0, 1});
   if (family.has_parts_uniform(key)) program.set(api, kernels::at_parts, std::array{1, 1, 1});
   program.use(api);

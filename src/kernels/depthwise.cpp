@@ -36,6 +36,7 @@ class DepthwiseFamily final : public FamilyOf<Family, about, list> {
   }
   bool has_panels_uniform(const ProgramKey&) const override { return false; }
   bool has_parts_uniform(const ProgramKey&) const override { return false; }
+  bool has_task_uniform() const noexcept override { return true; }
 };
 
 }  // namespace

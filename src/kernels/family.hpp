@@ -85,6 +85,8 @@ class Family {
   /// Whether the program has the uniform panels_at, and parts.
   virtual bool has_panels_uniform(const ProgramKey& key) const = 0;
   virtual bool has_parts_uniform(const ProgramKey& key) const = 0;
+  /// Whether it has the uniform task, by whose parts the shader divides.
+  virtual bool has_task_uniform() const noexcept { return false; }
 
   static int index(const Kernel& kernel) noexcept { return KernelAccess::family(kernel); }
   static int value(const Kernel& kernel, std::size_t parameter) noexcept { return KernelAccess::values(kernel)[parameter]; }
