@@ -277,8 +277,8 @@ TEST_CASE("quantised operands: gemv reads codes and columns of B by vectors wher
       {0, whole, 0, true, true}, {1, whole, 4, true, true}, {1, whole, 1, true, false}, {0, whole - 57, 0, false, false}};
   for (const Quantization& its : test::quantizations())
     for (const std::int64_t m : {37, 1200}) {  // images are for more than a MiB
-      if (m > 37 && its.format != QuantizedFormat::q8_0 && its.format != QuantizedFormat::q6_k &&
-          its != Quantization::nbits(4, 32, true))
+      if (m > 37 && its.format != QuantizedFormat::q8_0 && its.format != QuantizedFormat::q5_0 &&
+          its.format != QuantizedFormat::q6_k && its != Quantization::nbits(4, 32, true))
         continue;
       const QuantizedArrays drawn = test::random_quantised(its, m + 1, ld, true, random);
       const test::Buffer codes = buffer_of(drawn.codes), scales = buffer_of(drawn.scales), zeros = buffer_of(drawn.zeros);
