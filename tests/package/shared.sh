@@ -1,7 +1,7 @@
 #!/bin/bash
 # The library alone, shared, as a part of another project by FetchContent, as README has it: it builds without the tools and the tests, that
-# project's programs run, it exports glgemm's names and no others, and installed programs find it by CMake and by pkg-config. The project
-# names no build type.
+# project's programs run, it exports glgemm's names and no others, and installed programs find it by CMake and by pkg-config. Where the
+# project names no build type, glgemm is optimised all the same.
 # Usage: shared.sh BUILD   (an empty or missing folder to build in)
 . "$(dirname "$0")/../../tools/usage.sh"
 set -euo pipefail
@@ -14,8 +14,8 @@ in_place=$(grep -o '`\(include(F\|FetchContent_\)[^`]*`' "$root/README.md" | tr 
 readme_block cmake add_executable | sed "s|^find_package(glgemm.*|${in_place//$'\n'/\\n}|; s|FOLDER|$root|
   \$ a add_subdirectory($root/tests/consumer consumer)" >"$build/of_readme/app/CMakeLists.txt"
 # Not optimised: that takes most of the time.
-cmake -S "$build/of_readme/app" -B "$build" -D BUILD_SHARED_LIBS=ON -D GLGEMM_INSTALL=ON -D CMAKE_CXX_FLAGS=-O0 -D CMAKE_UNITY_BUILD=ON \
-  -D CMAKE_UNITY_BUILD_BATCH_SIZE=16 >"$build.log" || {
+cmake -S "$build/of_readme/app" -B "$build" -D BUILD_SHARED_LIBS=ON -D GLGEMM_INSTALL=ON \
+  -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_FLAGS_DEBUG=-O0 -D CMAKE_UNITY_BUILD=ON -D CMAKE_UNITY_BUILD_BATCH_SIZE=16 >"$build.log" || {
   cat "$build.log"
   exit 1
 }
