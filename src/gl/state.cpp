@@ -32,17 +32,22 @@ constexpr unsigned unit_bit(unsigned unit) {
   return image_panels << unit;
 }
 
-/// How many places for subroutine uniforms the stage has in the current program, or where that is 0, in the pipeline.
-std::size_t subroutine_uniforms(const Api& api, GLuint program, GLuint pipeline, GLenum stage) {
+/// What the stage has in the current program, or where that is 0, in the pipeline: places for subroutine uniforms, and subroutines.
+struct SubroutineCounts {
+  std::size_t places = 0;
+  GLuint subroutines = 0;
+};
+SubroutineCounts count_subroutines(const Api& api, GLuint program, GLuint pipeline, GLenum stage) {
   GLint of_stage = static_cast<GLint>(program);
   if (program == 0) api.GetProgramPipelineiv(pipeline, stage, &of_stage);
   const auto ask = [&](GLenum what) {
     GLint count = 0;
     if (of_stage != 0) api.GetProgramStageiv(static_cast<GLuint>(of_stage), stage, what, &count);
-    return static_cast<std::size_t>(count);
+    return static_cast<GLuint>(count);
   };
   // Mesa has an error for the places of a stage that the program lacks.
-  return ask(GL_ACTIVE_SUBROUTINE_UNIFORMS) > 0 ? ask(GL_ACTIVE_SUBROUTINE_UNIFORM_LOCATIONS) : 0;
+  if (ask(GL_ACTIVE_SUBROUTINE_UNIFORMS) == 0) return {};
+  return {ask(GL_ACTIVE_SUBROUTINE_UNIFORM_LOCATIONS), ask(GL_ACTIVE_SUBROUTINES)};
 }
 
 }  // namespace
@@ -83,11 +88,15 @@ void StateGuard::save_program() {
   // Each time, since a program that is linked again, or another one, may have the name.
   for (const GLenum stage : {GLenum{GL_VERTEX_SHADER}, GLenum{GL_TESS_CONTROL_SHADER}, GLenum{GL_TESS_EVALUATION_SHADER},
                              GLenum{GL_GEOMETRY_SHADER}, GLenum{GL_FRAGMENT_SHADER}, GLenum{GL_COMPUTE_SHADER}}) {
-    const std::size_t count = subroutine_uniforms(api_, static_cast<GLuint>(program_), static_cast<GLuint>(pipeline_), stage);
-    if (count == 0) continue;
-    subroutines_.push_back({stage, std::vector<GLuint>(count)});
-    for (std::size_t i = 0; i < count; ++i)
-      api_.GetUniformSubroutineuiv(stage, static_cast<GLint>(i), &subroutines_.back().chosen[i]);
+    const auto [places, subroutines] =
+        count_subroutines(api_, static_cast<GLuint>(program_), static_cast<GLuint>(pipeline_), stage);
+    if (places == 0) continue;
+    subroutines_.push_back({stage, std::vector<GLuint>(places)});
+    for (std::size_t i = 0; i < places; ++i) {
+      GLuint& chosen = subroutines_.back().chosen[i];
+      api_.GetUniformSubroutineuiv(stage, static_cast<GLint>(i), &chosen);
+      if (chosen >= subroutines) chosen = 0;  // a place without a uniform, for which Mesa says any number
+    }
   }
 }
 
@@ -113,7 +122,7 @@ void StateGuard::put_back_program() const {
   if (subroutines_.empty() || static_cast<GLint>(program) != program_) return;
   if (program == 0 && integer(api_, GL_PROGRAM_PIPELINE_BINDING) != pipeline_) return;  // deleted, or another one in a scope
   for (const auto& [stage, chosen] : subroutines_)
-    if (subroutine_uniforms(api_, program, static_cast<GLuint>(pipeline_), stage) == chosen.size())
+    if (count_subroutines(api_, program, static_cast<GLuint>(pipeline_), stage).places == chosen.size())
       api_.UniformSubroutinesuiv(stage, static_cast<GLsizei>(chosen.size()), chosen.data());
 }
 

@@ -799,7 +799,7 @@ const CallCounts all_bound{{"glIsBuffer", 6}, {"glIsProgram", 1}, {"glBindBuffer
 /// Added in OpenGL outside a scope where no program is bound, and where one is whose first stage has subroutine uniforms at three
 /// places:
 const CallCounts of_pipeline{{"glGetIntegerv", 1}};
-const CallCounts of_subroutines{{"glGetProgramStageiv", 6 + 3}, {"glGetUniformSubroutineuiv", 3}, {"glUniformSubroutinesuiv", 1}};
+const CallCounts of_subroutines{{"glGetProgramStageiv", 6 + 5}, {"glGetUniformSubroutineuiv", 3}, {"glUniformSubroutinesuiv", 1}};
 /// Added in a context that has display lists, in a scope as well:
 const CallCounts has_lists{{"glGetIntegerv", 1}};
 /// For one with both operands in panels that are read as an image, where C's and the parts' bindings are bound as well, without

@@ -117,8 +117,15 @@ std::map<GLenum, std::vector<GLuint>> subroutines_now() {
     if (program == 0) continue;
     api.GetProgramStageiv(static_cast<GLuint>(program), stage, GL_ACTIVE_SUBROUTINE_UNIFORMS, &count);
     if (count == 0) continue;
-    api.GetProgramStageiv(static_cast<GLuint>(program), stage, GL_ACTIVE_SUBROUTINE_UNIFORM_LOCATIONS, &count);
-    for (GLint place = 0; place < count; ++place) api.GetUniformSubroutineuiv(stage, place, &chosen[stage].emplace_back(0));
+    GLint places = 0;
+    api.GetProgramStageiv(static_cast<GLuint>(program), stage, GL_ACTIVE_SUBROUTINE_UNIFORM_LOCATIONS, &places);
+    chosen[stage].resize(static_cast<std::size_t>(places));  // one without a uniform has any number, and is not asked
+    for (GLuint i = 0; i < static_cast<GLuint>(count); ++i) {
+      char name[64] = "";
+      api.GetActiveSubroutineUniformName(static_cast<GLuint>(program), stage, i, sizeof name, nullptr, name);
+      const GLint place = api.GetSubroutineUniformLocation(static_cast<GLuint>(program), stage, name);
+      api.GetUniformSubroutineuiv(stage, place, &chosen[stage][static_cast<std::size_t>(place)]);
+    }
   }
   return chosen;
 }
