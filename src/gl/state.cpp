@@ -32,7 +32,8 @@ constexpr unsigned unit_bit(unsigned unit) {
   return image_panels << unit;
 }
 
-/// What the stage has in the current program, or where that is 0, in the pipeline: places for subroutine uniforms, and subroutines.
+/// What the stage has in the current program, or where that is 0, in the pipeline: places for subroutine uniforms, and
+/// subroutines.
 struct SubroutineCounts {
   std::size_t places = 0;
   GLuint subroutines = 0;

@@ -409,7 +409,8 @@ TEST_CASE("memory that the driver refuses: the engine's own buffers, with the by
   const Gemm plain{.a = items.a, .b = items.b, .c = {.buffer = y.name(), .rows = 2, .columns = 2, .offset_bytes = 1024}};
   const std::vector<std::byte> before = c.read(), y_before = y.read();
   test::limit_buffers(1);
-  CHECK(contains(refusal([&] { engine.gemm(windows, short_k); }), "memory: the driver cannot give a buffer of 320 bytes"));  // 64 would be a power of two
+  CHECK(contains(refusal([&] { engine.gemm(windows, short_k); }),
+                 "memory: the driver cannot give a buffer of 320 bytes"));  // 64 would be a power of two
   CHECK(contains(refusal([&] { engine.gemm(windows, packed); }), "memory: the driver cannot give a buffer of "));
   CHECK(contains(refusal([&] { engine.gemm(items); }), "memory: the driver cannot give a buffer of 72 bytes"));
   const Gemm group[] = {plain, items};

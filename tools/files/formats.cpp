@@ -51,8 +51,7 @@ MatrixPath parse_matrix_path(const std::string& path) {
     for (std::size_t at = as_lower.find(several); at != path.npos; at = as_lower.find(several, at + 1))
       ends.push_back(at + several.size());
   std::sort(ends.begin(), ends.end());
-  const auto there =
-      std::find_if(ends.begin(), ends.end(), [&](std::size_t each) { return is_file(path.substr(0, each - 1)); });
+  const auto there = std::find_if(ends.begin(), ends.end(), [&](std::size_t each) { return is_file(path.substr(0, each - 1)); });
   const std::size_t end = there != ends.end() ? *there : ends.empty() ? 0 : ends.back();
   if (end > 0 && !exists(path)) {
     result.file = path.substr(0, end - 1);

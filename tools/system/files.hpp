@@ -48,7 +48,8 @@ int find_status(const std::string& path, FileStatus& status);
 int find_status(int file, FileStatus& status);
 /// Whether such an error says that there is no such file.
 bool is_missing(int error);
-/// Whether a path leads to something; to a file; to a folder. One that the system refuses, as one that is too long, leads to nothing.
+/// Whether a path leads to something; to a file; to a folder. One that the system refuses, as one that is too long, leads to
+/// nothing.
 inline bool exists(const std::string& path) {
   FileStatus status;
   return find_status(path, status) == 0;
