@@ -7,15 +7,16 @@
 #include "kernels/kernels.hpp"
 #include "support/gemm_cases.hpp"
 #include "support/gl_test.hpp"
+#include "support/test_part.hpp"
 
 using namespace glgemm;
 
 namespace {
 
-/// The kernels of every family, of which tests run the long tier's sample.
+/// The kernels of every family, of which tests run the long tier's sample; of those the part that this run takes.
 std::vector<std::string> all_kernels() {
   std::vector<std::string> result;
-  for (const Kernel& kernel : test::all_kernels(test::engine().limits())) result.push_back(to_string(kernel));
+  for (const Kernel& kernel : test::in_part(test::all_kernels(test::engine().limits()))) result.push_back(to_string(kernel));
   return result;
 }
 

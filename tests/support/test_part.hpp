@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 namespace glgemm::test {
 
@@ -21,6 +22,14 @@ inline Part part() {
   if (!text) return result;
   REQUIRE_MESSAGE(std::sscanf(text, "%u/%u", &result.index, &result.of) == 2, "GLGEMM_TEST_PART is not I/N: ", std::string(text));
   REQUIRE_MESSAGE(result.index < result.of, "GLGEMM_TEST_PART has no such part: ", std::string(text));
+  return result;
+}
+/// Those of the part that this run of the tests takes.
+template <class T>
+std::vector<T> in_part(const std::vector<T>& all) {
+  std::vector<T> result;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (part().has(i)) result.push_back(all[i]);
   return result;
 }
 
