@@ -1,9 +1,10 @@
 // The part of the programs that a run of the tests takes.
 #pragma once
 
-#include <doctest/doctest.h>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,8 @@ inline Part part() {
   Part result;
   const char* const text = std::getenv("GLGEMM_TEST_PART");
   if (!text) return result;
-  REQUIRE_MESSAGE(std::sscanf(text, "%u/%u", &result.index, &result.of) == 2, "GLGEMM_TEST_PART is not I/N: ", std::string(text));
-  REQUIRE_MESSAGE(result.index < result.of, "GLGEMM_TEST_PART has no such part: ", std::string(text));
+  if (std::sscanf(text, "%u/%u", &result.index, &result.of) != 2 || result.index >= result.of)
+    throw std::invalid_argument("GLGEMM_TEST_PART is not I/N with I below N: " + std::string(text));
   return result;
 }
 /// Those of the part that this run of the tests takes.
