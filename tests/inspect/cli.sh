@@ -28,7 +28,7 @@ svg small.svg 'An item of C: blocks' '64 blocks, of as many items as that takes'
 "$glgemm" inspect --size 8 --no-device --image UPPER.SVG >/dev/null && [ -s UPPER.SVG ] || fail "a picture with an ending in capitals"
 
 # What a product's dispatches are for, in words and in the picture alike.
-for kernel in register:panels=2 tiled; do
+for kernel in register:panels=1 tiled; do
   "$glgemm" inspect --size 700 --no-device --kernel $kernel --image dispatches.svg >stdout || fail "$kernel: status $?"
   want='in all +1 dispatch;'
   [ $kernel = tiled ] || want='in all +3 dispatches with packing;'
