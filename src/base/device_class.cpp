@@ -189,7 +189,7 @@ std::string words_of(std::string_view text) {
   std::string lower;
   for (const char c : text) lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   for (const std::string_view mark : {"(r)", "(tm)"})
-    for (std::size_t at = 0; (at = lower.find(mark, at)) != std::string::npos;) lower.replace(at, mark.size(), " ");
+    for (std::size_t at = 0; (at = lower.find(mark, at)) != std::string::npos;) lower.replace(at, mark.size(), 1, ' ');
   std::string words(1, ' ');
   for (const char c : lower + ' ')
     if (std::isalnum(static_cast<unsigned char>(c)) || c == '_')
