@@ -108,8 +108,6 @@ struct TiledOptions {
   /// shared by the ranks of a machine.
   std::int64_t memory_limit = 0;
   PlanOptions plan{};
-  /// As StreamOptions::checksums, for each task.
-  bool checksums = false;
   /// Called when this rank has finished a task, with the share of its tasks that is done, by one thread at a time.
   std::function<void(double share)> progress{};
 };
@@ -125,8 +123,6 @@ struct TiledReport {
   std::chrono::nanoseconds compute_time{};  ///< in tasks, all accelerators of the rank together, transfers to them included
   std::chrono::nanoseconds total_time{};
   std::string kernel;  ///< of the largest tile of C; empty without one
-  /// How often a piece of a task failed its checksums and was computed again.
-  std::int64_t checksum_failures = 0;
 };
 
 struct ClusterOptions {

@@ -493,7 +493,7 @@ typedef struct glgemm_host_epilogue {
 /// That a host matrix A or B of type GLGEMM_F32 is quantised. Its codes go to the device as they lie.
 ///
 /// A row-major matrix with `data` has its codes there, in rows of whole blocks or of `ld` codes, and the other arrays here. One
-/// with functions has its codes along the lines of its layout, and `read` gives the numbers, for checksums alone.
+/// with functions has its codes along the lines of its layout; `read_codes` reads it, and `read` is not called.
 typedef struct glgemm_host_quantization {
   size_t struct_size;
   const glgemm_quantization* format;  ///< the buffers of the struct are not looked at
@@ -543,9 +543,6 @@ typedef struct glgemm_stream_options {
   /// Called when the context was lost: makes a new one current on this thread and returns an engine in it, or NULL. The product
   /// then goes on from the last finished piece. NULL: none. Accelerators make new contexts themselves and do not call it.
   struct glgemm_engine* (*new_engine)(void* user);
-  /// 1: check the sum of each column of a piece of C before the piece is written, and compute a piece that fails again, at most
-  /// twice. Refused with an activation. 0, the default: do not.
-  int32_t checksums;
 } glgemm_stream_options;
 
 /// What a streamed product did, and the plan with which it began: C in pieces of piece_m x piece_n that stay on the device while
@@ -568,13 +565,6 @@ typedef struct glgemm_stream_report {
   int64_t contexts_lost;  ///< how often the product went on in a new context
   int64_t out_of_memory;  ///< how often the product went on with smaller pieces, since the driver had too little memory
   char kernel[128];       ///< as glgemm_options takes it
-  /// With checksums: sums of columns of pieces that were compared; those that were not, since they are not finite or could
-  /// overflow; the greatest difference that was allowed (an error in one element is found if it is more than twice that); and how
-  /// often a piece failed and was computed again.
-  int64_t checksum_columns;
-  int64_t checksum_passed_over;
-  double checksum_max_bound;
-  int64_t checksum_failures;
 } glgemm_stream_report;
 
 /// Set struct_size to `size`, which is sizeof of the struct, and all else to the defaults. @return GLGEMM_INVALID_ARGUMENT for a

@@ -58,8 +58,8 @@ struct HostMatrix {
   std::function<void(const Section& section, void* to)> read{};
   std::function<void(const Section& section, const void* from)> write{};
   /// Where this is not `none`, the matrix (A or B) is quantised. Its lines (rows, or columns if column-major) lie along k and
-  /// have codes, which stand for numbers of type f32. The codes go to the device as they lie: `read`, which gives the numbers, is
-  /// called for checksums alone.
+  /// have codes, which stand for numbers of type f32. The codes go to the device as they lie: `read_codes` reads them, and `read`
+  /// is not called.
   Quantization quantization{};
   /// Reads a section of a quantised matrix as a QuantizedMatrix of its own: each line of the section is a row, in whole blocks.
   /// Sections begin at a multiple of section_codes() along a line.
@@ -146,14 +146,11 @@ struct StreamOptions {
   /// The most bytes that buffers on the device and on the host may have together. 0: no limit but the device's.
   std::int64_t memory_limit = 0;
   PlanOptions plan{};
-  /// Checks the sum of each column of a piece of C before the piece is written; see ChecksumReport. Not with an activation, after
-  /// which a sum says nothing.
-  bool checksums = false;
   /// Called when the context was lost: makes a new one current on this thread and returns an engine in it. The product then goes
   /// on from the last finished piece. Without it, DeviceLost is the caller's.
   std::function<Engine&()> new_engine{};
   /// Called after each window of k with the share of the product that is done, 0 to 1. May throw to end the product. Must not
-  /// call OpenGL. A piece that failed its checksums counts as not done.
+  /// call OpenGL.
   std::function<void(double share)> progress{};
   /// Pieces of C that are there from an earlier run with an equal plan: they are left as they are.
   std::vector<Section> done{};
@@ -167,52 +164,9 @@ struct StreamOptions {
 /// that is the fastest by a cost model: bytes moved, and passes over C. With Precision::extended and Precision::reproducible k is
 /// not cut, so that a piece needs room for all of k. Any thread.
 /// @throws std::invalid_argument  as make_plan; or a limit is too small for any piece: the message has the least that works
-/// @throws Unsupported            as make_plan, whatever the memory; or checksums and an activation
+/// @throws Unsupported            as make_plan, whatever the memory
 GLGEMM_EXPORT StreamPlan make_stream_plan(const Problem& problem, const Limits& limits, std::int64_t device_memory,
                                           const StreamOptions& options = {});
-
-/// A piece of C that failed its checksums.
-struct ChecksumFailure {
-  Section piece;
-  std::int64_t column = 0;  ///< of C: the first one whose sum is wrong
-  /// The column's sum in the piece, what it must be, and how far it may be from that. For a complex sum: the part that is further
-  /// from what it must be.
-  double got = 0;
-  double expected = 0;
-  double bound = 0;
-  /// Whether `bound` is the one that no right product exceeds.
-  bool proved = false;
-};
-/// "the piece of 20x16 at (40, 0): the sum of column 3 is 1e+30, expected 2.5 within 0.125", for messages.
-GLGEMM_EXPORT std::string to_string(const ChecksumFailure& failure);
-
-/// What StreamOptions::checksums found.
-///
-/// The rows of a piece, added up, are a product too: the sum of column j is alpha (e op(A)) op(B)_j + beta e C_j + ..., where e
-/// is a row of ones. The host computes it from what it reads of A, B, C, D and the bias, apart from what is brought to the
-/// device, in O(m k + k n + m n) for a piece, and compares it with the sum of what the device has. What is compared is what is
-/// written. Integers must be equal. For the rest let M be the same sum of magnitudes, and u and gamma_K as in verify.hpp:
-///  - A difference within 2 sqrt(K) u M, which rounding errors that behave like random ones stay below by far, is right.
-///  - Beyond it the piece is computed again. The piece is right if its bits are then the same and the difference is within
-///    gamma_K M, which no right product exceeds: the difference was rounding.
-///  - Else it is computed a third time, and then the product ends.
-/// So no right product fails. An error in one element is found if it is more than twice the second bound; or more than twice the
-/// first bound, and another one when the piece is computed again. Errors of one column may cancel each other.
-struct ChecksumReport {
-  std::int64_t columns = 0;      ///< sums that were compared: of each column in each piece
-  std::int64_t passed_over = 0;  ///< sums that were not, since they are not finite or could overflow
-  double max_bound = 0;          ///< the first bound, of the columns that were compared
-  double mean_bound = 0;
-  /// The greatest finite magnitude in C; of complex numbers the sum of their parts'. 0 for integers.
-  double max_element = 0;
-  double max_ratio = 0;        ///< of difference and first bound, of the columns that are within it
-  std::int64_t confirmed = 0;  ///< pieces that were computed twice with the same bits, and are right
-  /// Pieces that failed, each as often as it did. They were computed again, with all parts of A, B and C brought anew.
-  std::vector<ChecksumFailure> failures{};
-  /// How often a piece that was read differed from the piece that was checked. It was then read and checked again.
-  std::int64_t read_again = 0;
-  std::chrono::nanoseconds time{};  ///< on the calling thread's clock
-};
 
 /// What a streamed product did.
 struct StreamReport {
@@ -230,7 +184,6 @@ struct StreamReport {
   /// How often it went on in a new context, and how often with smaller pieces since the driver had not the memory.
   std::int64_t contexts_lost = 0;
   std::int64_t out_of_memory = 0;
-  ChecksumReport checksums{};
 };
 
 /// The problem that multiply() plans for a product.  @throws std::invalid_argument  the shapes or types disagree
@@ -247,7 +200,6 @@ GLGEMM_EXPORT StreamPlan stream_plan(Engine& engine, const HostGemm& product, co
 /// @throws std::invalid_argument  the shapes or types disagree; C overlaps what is read; or as make_stream_plan
 /// @throws Unsupported            as make_plan, or the plan's precision is not the standard one and there are beta and a
 ///                                residual; nothing has been written
-/// @throws GlError                a piece failed its checksums three times; nothing of it has been written
 /// @throws OutOfMemory            the driver has not the memory for the least piece
 /// @throws DeviceLost             the context was lost, and options.new_engine makes no new one, or one that is lost at the same
 ///                                piece again, or a piece that depends on what C was had been written in part

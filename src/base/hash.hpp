@@ -6,13 +6,6 @@
 
 namespace glgemm {
 
-/// The 64-bit hash of no bytes.
-inline constexpr std::uint64_t fnv1a_begin = 0xcbf29ce484222325u;
-/// Adds a byte or a word to a hash. Any change of one word changes the hash.
-constexpr std::uint64_t fnv1a(std::uint64_t hash, std::uint64_t word) noexcept {
-  return (hash ^ word) * 0x100000001b3u;
-}
-
 /// A hash of 128 bits, high half first.
 struct Hash128 {
   std::uint64_t high = 0, low = 0;

@@ -296,7 +296,6 @@ StreamOptions to_options(const Arguments& in, const glgemm_stream_options* given
   result.device_memory_limit = options.device_memory_limit_bytes;
   result.memory_limit = options.memory_limit_bytes;
   result.plan = to_options(in, options.plan, "plan");
-  result.checksums = options.checksums != 0;
   if (options.progress)
     result.progress = [in, progress = options.progress, user = options.user](double share) {
       check_callback(in, "progress", progress(share, user));

@@ -183,10 +183,6 @@ glgemm_status glgemm_multiply_streamed(glgemm_engine* engine, const glgemm_host_
     result.contexts_lost = did.contexts_lost;
     result.out_of_memory = did.out_of_memory;
     write_text(did.kernel, result.kernel);
-    result.checksum_columns = did.checksums.columns;
-    result.checksum_passed_over = did.checksums.passed_over;
-    result.checksum_max_bound = did.checksums.max_bound;
-    result.checksum_failures = static_cast<std::int64_t>(did.checksums.failures.size());
     in.write(report, result, "report");
   });
 }

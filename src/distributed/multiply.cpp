@@ -63,7 +63,6 @@ struct Shared {
   std::mutex mutex{};  ///< of what follows
   std::string kernel{};
   std::int64_t largest = -1;  ///< the size of the task that it computed
-  std::int64_t checksum_failures = 0;
   Failures failures{};
 };
 
@@ -83,7 +82,6 @@ void compute(void* buffers[], const TaskArguments& arguments) {
   const StreamReport report = run_task(product, tiles, arguments.first ? product.beta : Scalar(1), shared.options);
   shared.compute_ns += std::chrono::nanoseconds(Clock::now() - begin).count();
   const std::lock_guard lock(shared.mutex);
-  shared.checksum_failures += static_cast<std::int64_t>(report.checksums.failures.size());
   if (const std::int64_t size = tiles.c.rows * tiles.c.columns; size > shared.largest) {
     shared.largest = size;
     shared.kernel = report.kernel;
@@ -501,7 +499,6 @@ void Cluster::multiply(const TiledGemm& product, const TiledOptions& options, Ti
   report->submit_time = shared.submit_time;
   report->compute_time = std::chrono::nanoseconds(shared.compute_ns);
   report->kernel = shared.kernel;
-  report->checksum_failures = shared.checksum_failures;
   report->total_time = Clock::now() - begin;
 }
 

@@ -60,17 +60,6 @@ HostMatrix quantised(const OperandTiles& tiles, std::int64_t k, std::int64_t col
     if (its.zeros)
       zeros.read({blocks.row * its.bits / 8, blocks.column, ceil_div(blocks.rows * its.bits, 8), blocks.columns}, to.zeros);
   };
-  matrix.read = [its, read_codes = matrix.read_codes](const Section& section, void* to) {
-    const std::int64_t before = section.row % section_codes(its);
-    const Section whole{section.row - before, section.column, section.rows + before, section.columns};
-    const QuantizedBytes bytes = quantized_bytes(its, whole.columns, whole.rows);
-    std::vector<std::byte> codes(static_cast<std::size_t>(bytes.codes)), scales(static_cast<std::size_t>(bytes.scales)),
-        zeros(static_cast<std::size_t>(bytes.zeros));
-    read_codes(whole, {codes.data(), scales.data(), zeros.data()});
-    const QuantizedMatrix lines{its, whole.columns, whole.rows, codes, scales, zeros};
-    for (std::int64_t j = 0; j < section.columns; ++j)
-      dequantize_row(lines, j, before, section.rows, static_cast<float*>(to) + j * section.rows);
-  };
   return matrix;
 }
 
@@ -137,7 +126,6 @@ StreamReport run_task(const TiledGemm& product, const TaskTiles& tiles, Scalar b
       .c = host_matrix(static_cast<void*>(c.data), c.rows, c.columns, product.c_type, c.ld, Layout::column_major)};
   StreamOptions options;
   options.plan = with.plan;
-  options.checksums = with.checksums;
   // Not what the device has free now: the plan, and with it the bits, must not depend on it.
   const auto bytes_of = [](const HostMatrix& matrix, Type type) { return matrix.rows * matrix.columns * element_bytes(type); };
   const Type sums = sum_type(local.a.type, local.b.type);

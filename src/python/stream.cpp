@@ -56,14 +56,10 @@ HostMatrix host_matrix_of(const py::array& array, const Check& check, std::optio
 /// The same of codes, which lie in rows along k.
 HostMatrix host_matrix_of(const HostCodes& codes, const Check& check) {
   HostMatrix matrix = host_matrix(codes.matrix);
-  const auto after_check = [&](const auto& read) {
-    return [check, read](const Section& section, const auto& to) {
-      check();
-      read(section, to);
-    };
+  matrix.read_codes = [check, read = matrix.read_codes](const Section& section, const QuantizedTarget& to) {
+    check();
+    read(section, to);
   };
-  matrix.read = after_check(matrix.read);
-  matrix.read_codes = after_check(matrix.read_codes);
   return matrix;
 }
 
@@ -95,7 +91,6 @@ StreamOptions options_of(const Terms& terms, const StreamTerms& settings, const 
   StreamOptions options;
   options.device_memory_limit = settings.device_memory_limit;
   options.memory_limit = settings.memory_limit;
-  options.checksums = settings.checksums;
   options.plan = terms.options;
   options.progress = [check, progress = settings.progress.is_none() ? nullptr : &settings.progress](double share) {
     check();
@@ -209,12 +204,11 @@ class Devices {
 
 thread_local const Devices* Devices::Reports::on_this_thread = nullptr;
 
-StreamTerms stream_terms_of(const py::object& device_memory_limit, const py::object& memory_limit, bool checksums,
-                            const py::object& progress) {
+StreamTerms stream_terms_of(const py::object& device_memory_limit, const py::object& memory_limit, const py::object& progress) {
   const auto bytes = [](const char* name, const py::object& given) {
     return value_of<std::int64_t>(fmt::format("stream: {}", name), given, "a number of bytes");
   };
-  return {bytes("device_memory_limit", device_memory_limit), bytes("memory_limit", memory_limit), checksums, progress};
+  return {bytes("device_memory_limit", device_memory_limit), bytes("memory_limit", memory_limit), progress};
 }
 
 }  // namespace
@@ -222,7 +216,7 @@ StreamTerms stream_terms_of(const py::object& device_memory_limit, const py::obj
 void define_stream(py::module_& module) {
   py::class_<StreamTerms>(module, "StreamTerms")
       .def(py::init(&stream_terms_of), py::arg("device_memory_limit") = 0, py::arg("memory_limit") = 0,
-           py::arg("checksums") = false, py::arg("progress") = py::none());
+           py::arg("progress") = py::none());
   py::class_<Devices>(module, "Devices")
       .def(py::init<const std::string&>())
       .def("close", &Devices::close)

@@ -15,7 +15,6 @@ namespace glgemm::python {
 struct StreamTerms {
   std::int64_t device_memory_limit = 0;
   std::int64_t memory_limit = 0;
-  bool checksums = false;
   py::object progress = py::none();  ///< called with the share that is done; may raise, which ends the product
 };
 

@@ -79,11 +79,6 @@ HostMatrix host_matrix(const QuantizedMatrix& matrix, const Section& part) {
   HostMatrix result{.rows = part.rows, .columns = part.columns, .quantization = its};
   for (const std::span<const std::byte> array : {matrix.codes, matrix.scales, matrix.zeros})
     result.memory.push_back({array.data(), 1, std::ssize(array), std::ssize(array)});
-  result.read = [=](const Section& section, void* to) {
-    for (std::int64_t i = 0; i < section.rows; ++i)
-      dequantize_row(matrix, part.row + section.row + i, part.column + section.column, section.columns,
-                     static_cast<float*>(to) + i * section.columns);
-  };
   result.read_codes = [=](const Section& section, const QuantizedTarget& to) {
     const QuantizedBytes line = quantized_bytes(its, 1, section.columns);
     for (std::int64_t i = 0; i < section.rows; ++i) {

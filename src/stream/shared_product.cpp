@@ -30,13 +30,13 @@ double size(const Section& piece) {
 }
 
 /// @throws std::invalid_argument  a matrix lacks a function that the product needs
-void check_functions(const HostGemm& product, bool checksums) {
+void check_functions(const HostGemm& product) {
   const auto needs = [](bool has, const char* name, const char* verb) {
     if (!has) throw std::invalid_argument(fmt::format("multiply: {} has no function to {} it", name, verb));
   };
   const bool reads = product.alpha.value != 0.0;
   const auto is_read = [&](const HostMatrix& matrix) {
-    return matrix.quantization ? matrix.read_codes && (matrix.read || !checksums) : static_cast<bool>(matrix.read);
+    return matrix.quantization ? static_cast<bool>(matrix.read_codes) : static_cast<bool>(matrix.read);
   };
   const HostEpilogue& epilogue = product.epilogue;
   needs(!reads || is_read(product.a), "A", "read");
@@ -59,7 +59,7 @@ SharedProduct::SharedProduct(const HostGemm& product, const StreamOptions& optio
       products_(static_cast<double>(std::max<std::int64_t>(1, problem_.k))),
       workers_(workers),
       on_cpu_(std::ranges::count_if(workers, [](const Worker& one) { return one.engine->limits().cpu; })) {
-  check_functions(product, options.checksums);
+  check_functions(product);
   if (options.memory_limit > 0)
     options_.memory_limit = std::max<std::int64_t>(1, options.memory_limit / static_cast<std::int64_t>(workers.size()));
 }

@@ -12,7 +12,6 @@
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
 #include "plan/problem.hpp"
-#include "stream/checksums.hpp"
 #include "stream/sections.hpp"
 #include "stream/stream_plan.hpp"
 
@@ -119,14 +118,13 @@ std::int64_t usual_strip(const Problem& problem, std::int64_t limit) {
 class Cutter {
  public:
   Cutter(const Problem& problem, const Limits& limits, const PlanOptions& plan_options, const Plan& nominal,
-         const StreamMemory& memory, bool checksums, std::int64_t strip_bytes)
+         const StreamMemory& memory, std::int64_t strip_bytes)
       : problem_(problem),
         limits_(limits),
         options_(plan_options),
         nominal_(nominal),
         memory_(memory),
-        strip_bytes_(strip_bytes),
-        checksums_(checksums) {
+        strip_bytes_(strip_bytes) {
     options_.kernel = nominal.kernel;
     options_.split_k = std::max<std::int64_t>(1, nominal.parts);
     options_.experimental.edit().transposed = nominal.transposed;
@@ -203,10 +201,6 @@ class Cutter {
     const std::int64_t both = from == VectorReads::image ? limits_.image_buffer_bytes - 1024 : block;
     return from != VectorReads::none ? std::min(result, steps_in(both, a + b)) : result;
   }
-  /// The bytes of checksums on the host.
-  std::int64_t sums_bytes(std::int64_t columns) const {
-    return checksums_ ? checksum_bytes(sum_type(problem_), columns, strip_bytes_) : 0;
-  }
   std::int64_t acc_bytes() const { return element_bytes(sum_type(problem_)); }
   /// Bytes on the device for each element of C: the element's own, and its sums' in the workspace.
   std::int64_t bytes_for_each_c() const {
@@ -218,9 +212,8 @@ class Cutter {
   /// The bytes that a piece of C, its windows and the workspace may have together.
   std::int64_t room() const {
     const std::int64_t staging = strips() * strip_bytes_;
-    const std::int64_t by_both = memory_.both > 0
-                                     ? memory_.both - staging - strip_bytes_ * (problem_.residual ? 2 : 1) - sums_bytes(0)
-                                     : std::numeric_limits<std::int64_t>::max();
+    const std::int64_t by_both = memory_.both > 0 ? memory_.both - staging - strip_bytes_ * (problem_.residual ? 2 : 1)
+                                                  : std::numeric_limits<std::int64_t>::max();
     const std::int64_t alignment = nominal_.workspace.size_bytes > 0 ? 2 * kernels::workspace_padding : 0;
     return std::min(memory_.device - (limits_.cpu ? staging : 0), by_both) - alignment;
   }
@@ -237,7 +230,6 @@ class Cutter {
   const Plan& nominal_;
   const StreamMemory memory_;
   const std::int64_t strip_bytes_;
-  const bool checksums_;
 };
 
 Cut Cutter::measured(std::int64_t piece_m, std::int64_t piece_n, std::int64_t piece_k) const {
@@ -271,7 +263,6 @@ std::optional<Cut> Cutter::choose(double bound_bytes, std::int64_t room) const {
   Block block = block_of(nominal_.kernel);
   if (nominal_.transposed) std::swap(block.rows, block.columns);
   const std::int64_t c_bytes = bytes_for_each_c();
-  const std::int64_t sums = memory_.both > 0 ? sums_bytes(1) - sums_bytes(0) : 0;  // for each column of a piece
   const auto piece = [](std::int64_t size, std::int64_t pieces, std::int64_t step) {
     const std::int64_t each = ceil_div(size, pieces);
     return std::min(size, round_up(each, each > step ? step : 1));
@@ -279,7 +270,7 @@ std::optional<Cut> Cutter::choose(double bound_bytes, std::int64_t room) const {
 
   std::vector<Cut> cuts;
   const auto add = [&](std::int64_t piece_m, std::int64_t piece_n) {
-    const std::int64_t left = room - piece_n * (piece_m * c_bytes + sums) - bias_bytes(piece_m, piece_n);
+    const std::int64_t left = room - piece_n * piece_m * c_bytes - bias_bytes(piece_m, piece_n);
     const double each_k = bytes_for_each_k(Role::a, piece_m) + bytes_for_each_k(Role::b, piece_n);
     if (static_cast<double>(left) < each_k * static_cast<double>(min_k)) return;
     std::int64_t fitting = std::min(steps_in(left, each_k), max_k(piece_m, piece_n));
@@ -305,7 +296,7 @@ std::optional<Cut> Cutter::choose(double bound_bytes, std::int64_t room) const {
     const double column = bytes_for_each_k(Role::b, 1) - padding;
     const double left = static_cast<double>(room) - (bytes_for_each_k(Role::a, piece_m) + padding) * static_cast<double>(min_k);
     const auto width =
-        static_cast<std::int64_t>(left / (static_cast<double>(piece_m * c_bytes + sums) + column * static_cast<double>(min_k)));
+        static_cast<std::int64_t>(left / (static_cast<double>(piece_m * c_bytes) + column * static_cast<double>(min_k)));
     if (width < 1) continue;
     const std::int64_t first = ceil_div(n, width), last = std::min(n, 4 * first + 64);
     for (std::int64_t j = first; j <= last; j = more(j, last)) add(piece_m, piece(n, j, block.columns));
@@ -360,7 +351,6 @@ StreamPlan Cutter::made(const Cut& cut) const {
       plan.device_bytes += round_up(window_bytes(problem_, role, role == Role::a ? cut.m : cut.n, cut.k), 4);
   (limits_.cpu ? plan.device_bytes : plan.host_bytes) += plan.strips * plan.strip_bytes;
   plan.host_bytes += plan.strip_bytes * (problem_.residual ? 2 : 1);  // for C on its way back, and for D
-  plan.host_bytes += sums_bytes(cut.n);
   plan.moved_bytes = cut.moved;
   return plan;
 }
@@ -442,8 +432,7 @@ StreamPlan least_plan(const Request& x, const Kernel& kernel) {
   if (!reason.empty()) throw Unsupported(reason);
   if (all_of_k.precision == Precision::standard) window.k = std::min(window.k, section_codes(quantization(window)));
   const Plan nominal = make_plan(window, x.limits, options);
-  return Cutter(x.problem, x.limits, options, nominal, x.memory, x.options.checksums, min_strip(x.problem))
-      .of_pieces(1, 1, window.k);
+  return Cutter(x.problem, x.limits, options, nominal, x.memory, min_strip(x.problem)).of_pieces(1, 1, window.k);
 }
 
 /// The least of the plans of the kernels that there may be.
@@ -493,8 +482,7 @@ std::optional<StreamPlan> best_plan(const Request& x, const Problem& square, con
       nominal = make_plan(square, x.limits, options);
     }
     for (const std::int64_t strip : {usual_strip(x.problem, limit), min_strip(x.problem)})
-      if (std::optional<StreamPlan> plan =
-              Cutter(x.problem, x.limits, options, nominal, x.memory, x.options.checksums, strip).best(bound_bytes))
+      if (std::optional<StreamPlan> plan = Cutter(x.problem, x.limits, options, nominal, x.memory, strip).best(bound_bytes))
         return plan;
   } catch (const Unsupported&) {  // panels of the least window, a block of codes along k, do not fit the memory
   }
@@ -510,8 +498,6 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
     throw std::invalid_argument(
         fmt::format("multiply: a limit of {} bytes", std::min(options.device_memory_limit, options.memory_limit)));
   if (problem.batch != 1 || problem.items) throw std::invalid_argument("multiply: a batch is streamed item by item");
-  if (options.checksums && problem.activation != ActivationKind::none)
-    throw Unsupported("multiply: a product with an activation has no checksums: sums after it say nothing of those before");
   Limits limits = options.plan.experimental->limits ? *options.plan.experimental->limits : device_limits;
   if (limits.vendor != VendorLibrary::not_asked) limits.vendor = VendorLibrary::uncut;
   Problem dense = problem;  // pieces have no gaps, whatever the whole matrices have

@@ -10,7 +10,6 @@
 #include <glgemm/experimental.hpp>
 
 #include "base/elements.hpp"
-#include "base/hash.hpp"
 #include "base/quantization.hpp"
 #include "base/system.hpp"
 #include "engine/validate.hpp"
@@ -36,20 +35,6 @@ void add_scaled(Type accumulator, std::byte* sum, const std::byte* x, std::compl
     }
   });
 }
-
-/// FNV-1a over words of 8 bytes: any change of one word changes it.
-std::uint64_t hash_of(const std::byte* bytes, std::int64_t count) {
-  std::uint64_t hash = fnv1a_begin;
-  for (std::int64_t at = 0; at < count; at += 8) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes + at, static_cast<std::size_t>(std::min<std::int64_t>(8, count - at)));
-    hash = fnv1a(hash, word);
-  }
-  return hash;
-}
-
-/// How often a piece is computed, or read, until the product fails.
-constexpr int max_tries = 3;
 
 std::size_t index_of(Role role) {
   return static_cast<std::size_t>(role);
@@ -129,7 +114,6 @@ void Streamer::make_buffers() {
   }
   staging_.resize(static_cast<std::size_t>(plan_.strip_bytes));
   if (plan_.problem.residual) added_.resize(staging_.size());
-  if (options_.checksums) checksums_ = make_checksums(product_, plan_.window.precision, staging_);
 }
 
 void Streamer::destroy() noexcept {
@@ -233,41 +217,19 @@ void Streamer::wait(gl::Sync sync) {
   gl::check_reset(state_.api);
 }
 
-bool Streamer::read_c(const Section& piece, const std::function<bool(const Section& section, std::int64_t bytes)>& f) {
+void Streamer::fetch_c(const Section& piece) {
+  const HostMatrix& c = product_.c;
   const gl::Api& api = state_.api;
   const std::int64_t acc = element_bytes(sum_type(plan_.problem));
-  bool goes_on = true;
-  gl::barrier_before_transfers(api);
-  for_each_part(piece, product_.c.layout, plan_.strip_bytes / acc, [&](const Section& section, std::int64_t offset) {
-    if (!goes_on) return;
-    const std::int64_t bytes = section.rows * section.columns * acc;
-    gl::read_buffer(api, c_, offset * acc, staging_.data(), bytes);
-    report_.bytes_from_device += bytes;
-    goes_on = f(section, bytes);
-  });
-  return goes_on;
-}
-
-std::optional<ChecksumFailure> Streamer::check_c(const Section& piece) {
-  const Timer timer(report_.checksums.time);
-  read_c(piece, [&](const Section& section, std::int64_t bytes) {
-    checksums_->add(section, staging_.data());
-    checked_.push_back(hash_of(staging_.data(), bytes));
-    return true;
-  });
-  return checksums_->check(report_.checksums);
-}
-
-bool Streamer::fetch_c(const Section& piece) {
-  const HostMatrix& c = product_.c;
   const Timer timer(report_.transfer_time);
-  std::size_t part = 0;
-  return read_c(piece, [&](const Section& section, std::int64_t bytes) {
-    if (checksums_ && hash_of(staging_.data(), bytes) != checked_[part++]) return false;
-    convert_sums(c.type, staging_.data(), section.rows * section.columns);
+  gl::barrier_before_transfers(api);
+  for_each_part(piece, c.layout, plan_.strip_bytes / acc, [&](const Section& section, std::int64_t offset) {
+    const std::int64_t count = section.rows * section.columns;
+    gl::read_buffer(api, c_, offset * acc, staging_.data(), count * acc);
+    report_.bytes_from_device += count * acc;
+    convert_sums(c.type, staging_.data(), count);
     wrote_ = true;
     c.write(section, staging_.data());
-    return true;
   });
 }
 
@@ -394,7 +356,7 @@ void Streamer::run_window(const Section& piece, std::int64_t k0, std::int64_t k)
   ++report_.windows;
 }
 
-void Streamer::compute_on_device(const Section& piece, const std::function<void(double share)>& window_done) {
+void Streamer::run_on_device(const Section& piece, const std::function<void(double share)>& window_done) {
   const std::int64_t k = plan_.problem.k;
   bring_c(piece);
   std::int64_t k0 = 0;
@@ -404,36 +366,8 @@ void Streamer::compute_on_device(const Section& piece, const std::function<void(
     k0 += length;
     if (window_done) window_done(k == 0 ? 1 : static_cast<double>(k0) / static_cast<double>(k));
   } while (k0 < k);
-  if (checksums_) {  // while the device computes
-    const Timer timer(report_.checksums.time);
-    checksums_->expect(piece);
-  }
   wait(gl::Sync(state_.api));
-}
-
-void Streamer::run_on_device(const Section& piece, const std::function<void(double share)>& window_done) {
-  std::vector<ChecksumFailure>& failures = report_.checksums.failures;
-  bool is_computed = false;
-  for (int tries = 1;; ++tries) {
-    if (!is_computed) compute_on_device(piece, window_done);
-    const std::vector<std::uint64_t> before = std::exchange(checked_, {});
-    std::optional<ChecksumFailure> failure = checksums_ ? check_c(piece) : std::nullopt;
-    if (failure && !failure->proved && tries > 1 && !is_computed && checked_ == before) {
-      failures.pop_back();  // the last try was no failure either
-      ++report_.checksums.confirmed;
-      failure.reset();
-    }
-    if (!failure && fetch_c(piece)) break;
-    if (failure)
-      failures.push_back(*failure);
-    else
-      ++report_.checksums.read_again;  // one of two reads was disturbed: C is checked as it comes now
-    if (tries == max_tries || (failure && wrote_ && reads_c(product_)))
-      throw GlError(failure ? "multiply: computed again, C fails its checksums in " + to_string(*failure)
-                            : "multiply: the piece of " + section_text(piece) + " of C differs each time that it is read");
-    is_computed = !failure;
-    if (failure) resident_ = {};  // what was brought may be what is wrong
-  }
+  fetch_c(piece);
   ++report_.pieces;
 }
 

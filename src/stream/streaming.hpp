@@ -14,7 +14,6 @@
 
 #include "engine/execute.hpp"
 #include "engine/prepare.hpp"
-#include "stream/checksums.hpp"
 #include "stream/sections.hpp"
 
 namespace glgemm {
@@ -48,7 +47,6 @@ class Streamer {
 
   /// Computes a piece of C, of at most piece_m x piece_n, and waits until it is written. `window_done` is called after each
   /// window of k with the share of the piece that is done.
-  /// @throws GlError  the piece failed its checksums several times; nothing of it has been written
   /// @throws OutOfMemory, DeviceLost, GlError, and what the matrices' functions throw
   void run(const Section& piece, const std::function<void(double share)>& window_done = {});
 
@@ -84,9 +82,7 @@ class Streamer {
 
   void make_buffers();
   void destroy() noexcept;
-  /// Computes a piece of C on the device, and waits.
-  void compute_on_device(const Section& piece, const std::function<void(double share)>& window_done);
-  /// Computes a piece of C until it passes its checksums, and writes it.
+  /// run(), where OpenGL's state is put back.
   void run_on_device(const Section& piece, const std::function<void(double share)>& window_done);
   /// Adds a window of k to the piece of C that is on the device.
   void run_window(const Section& piece, std::int64_t k0, std::int64_t k);
@@ -114,13 +110,8 @@ class Streamer {
   /// elements are added.
   void bring_wide(const HostMatrix& matrix, const Section& section, unsigned target, const HostMatrix* add_beta_times = nullptr);
   void bring_c(const Section& piece);
-  /// Reads the piece part by part into `staging_` and calls f(section, bytes) for each, until f returns false. Whether f never
-  /// did.
-  bool read_c(const Section& piece, const std::function<bool(const Section& section, std::int64_t bytes)>& f);
-  /// Checks the sums of the piece's columns. Nothing if they are right.
-  std::optional<ChecksumFailure> check_c(const Section& piece);
-  /// Writes the piece; false if it is not what was checked.
-  bool fetch_c(const Section& piece);
+  /// Reads the piece from the device and writes it, part by part.
+  void fetch_c(const Section& piece);
   /// Waits for the device and ends the sync.
   void wait(gl::Sync sync);
 
@@ -136,10 +127,8 @@ class Streamer {
   std::vector<StripBuffer> strips_;
   std::size_t next_strip_ = 0;
   unsigned bias_ = 0;
-  std::vector<std::byte> staging_;        ///< a part of C on its way
-  std::vector<std::byte> added_;          ///< a part of C that is added to D
-  std::unique_ptr<Checksums> checksums_;  ///< if wanted
-  std::vector<std::uint64_t> checked_;    ///< hashes of the parts of C that were checked
+  std::vector<std::byte> staging_;  ///< a part of C on its way
+  std::vector<std::byte> added_;    ///< a part of C that is added to D
   bool lost_ = false;
   bool wrote_ = false;
 };

@@ -342,18 +342,6 @@ TEST_CASE("C: streamed products") {
   x.options.done_count = 0;
   x.options.memory_limit_bytes = 0;
 
-  // Checksums, which an activation excludes.
-  x.options.checksums = 1;
-  CHECK(x.run(engine) == GLGEMM_UNSUPPORTED);
-  CHECK(x.c == x.before);
-  x.epilogue.activation = {};
-  REQUIRE(x.run(engine) == GLGEMM_OK);
-  CHECK(x.report.checksum_columns >= x.n);
-  CHECK(x.report.checksum_passed_over + x.report.checksum_failures == 0);
-  CHECK(x.report.checksum_max_bound > 0);
-  x.options.checksums = 0;
-  x.epilogue.activation = glgemm_activation_relu();
-
   // What is refused, before anything is written.
   const auto check = [&](auto&& change, const std::string& part) {
     const glgemm_host_product product = x.product;

@@ -44,13 +44,6 @@ grep -q ' accelerators*: ' stdout || fail "accelerators: it says $(cat stdout)"
 grep -q 'no interrupted run to go on with; it starts from the beginning' stderr || fail "nothing to go on with: $(cat stderr)"
 cmp -s whole.npy streamed.npy || fail 'nothing to go on with: the product is another one'
 
-# Checksums stream the product.
-same 'checksums' '--checksums' A.npy BT.npy --op-b t --type f32
-grep -q '^checksums: 117 sums of columns compared, which see an error above [0-9.e+-]* in the mean and .*; [0-9]* % of the time$' stdout ||
-  fail "checksums: it says $(cat stdout)"
-same 'checksums of integers, in pieces' '--checksums --memory-limit 40K' A.npy B.npy
-grep -q '^checksums: [0-9]* sums of columns compared, which see any error; ' stdout || fail "checksums of integers: $(cat stdout)"
-
 # Pieces so small and slow that there is time to interrupt them.
 m='multiply A.npy B.npy --type f32 --kernel naive --memory-limit 14K'
 "$glgemm" $m -o right.npy >stdout 2>stderr || fail "small pieces: $(cat stderr)"
@@ -195,9 +188,8 @@ bad 'no budget' '--budget' A.npy B.npy -o C.npy --budget 0
 bad 'no such accelerator' 'no such device' A.npy B.npy -o C.npy --accelerators 'no such device'
 bad 'a device and accelerators' 'excludes' A.npy B.npy -o C.npy --accelerators all --device 0
 bad 'check full' '--check full needs the whole matrices in memory' A.npy B.npy -o C.npy --memory-limit 64K --check full
-bad 'a picture' '--image needs the whole matrices in memory' A.npy B.npy -o C.npy --memory-limit 64K --image C.png
+bad 'a picture' '--memory-limit streams the product: --image needs the whole matrices in memory' A.npy B.npy -o C.npy --memory-limit 64K --image C.png
 bad 'a batch' '--batch needs the whole matrices in memory' A.npy B.npy -o C.npy --memory-limit 64K --batch 1
-bad 'checksums and a picture' '--checksums streams the product: --image needs the whole' A.npy B.npy -o C.npy --checksums --image C.png
 bad 'a device as output' 'it is no regular file' A.npy B.npy -o /dev/null --memory-limit 64K
 bad 'a missing folder' "there is no folder 'missing'" A.npy B.npy -o missing/C.npy --memory-limit 64K
 bad 'inner sizes' 'the inner sizes 201 and 130 differ' A.npy A.npy -o C.npy --memory-limit 64K

@@ -92,13 +92,6 @@ def test_all_terms():
     assert np.array_equal(every, a[::2] @ b.T[:, 10:40])
 
 
-def test_checksums():
-    a, b = integers((70, 60)), integers((60, 80))
-    assert np.array_equal(glgemm.stream(a, b, checksums=True, device_memory_limit=30_000).result(), a @ b)
-    with pytest.raises(glgemm.Unsupported, match="checksums"):
-        glgemm.stream(a, b, checksums=True, activation="relu").result()
-
-
 def test_products_that_do_not_fit_are_streamed(monkeypatch, engine):
     """What matmul does with matrices larger than the device, on small ones."""
     monkeypatch.setattr(glgemm.Engine, "_fits", lambda self, size: False)

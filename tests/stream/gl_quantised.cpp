@@ -19,7 +19,6 @@ HostMatrix turned(const HostMatrix& matrix) {
   HostMatrix result = matrix;
   std::swap(result.rows, result.columns);
   result.layout = Layout::column_major;
-  result.read = [=, read = matrix.read](const Section& section, void* to) { read(turn(section), to); };
   result.read_codes = [=, read = matrix.read_codes](const Section& section, const QuantizedTarget& to) {
     read(turn(section), to);
   };
@@ -71,12 +70,10 @@ TEST_CASE("streamed products of quantised matrices are exact, within their memor
         if (!why_not(problem(one.product), *options.plan.kernel, engine.limits()).empty()) continue;
         options.device_memory_limit = ((14 + random.below(random.coin() ? 20 : 90)) << 10) + 96 * section_codes(quantization);
         options.memory_limit = random.coin() ? options.device_memory_limit + 8192 : 0;
-        options.checksums = random.coin();
         if (random.coin()) {  // several strips, as for a GPU
           options.plan.experimental.edit().limits = engine.limits();
           options.plan.experimental.edit().limits->cpu = false;
         }
-        if (options.checksums) options.memory_limit = 0;
         StreamReport report;
         multiply(engine, one.product, options, &report);
         const StreamPlan& plan = *report.plan;
@@ -85,7 +82,6 @@ TEST_CASE("streamed products of quantised matrices are exact, within their memor
         CHECK(one.c == one.expected);
         CHECK(plan.device_bytes <= options.device_memory_limit);
         if (options.memory_limit > 0) CHECK(plan.device_bytes + plan.host_bytes <= options.memory_limit);
-        CHECK((report.checksums.columns > 0) == options.checksums);
         CHECK(report.windows == report.pieces * plan.windows());
         ++cases;
         pieces += report.pieces;
@@ -134,12 +130,6 @@ TEST_CASE("what is wrong with a quantised matrix on the host is told") {
   product.c = host_matrix(d);
   CHECK(message([&] { multiply(test::engine(), product); }).find("its codes do not lie along k") != std::string::npos);
   product = {.a = host_matrix(w), .b = host_matrix(b), .c = host_matrix(c)};
-  product.a.read = {};
-  multiply(test::engine(), product);
-  CHECK(c == multiply_serial(test::numbers_of(w), b));
-  StreamOptions options;
-  options.checksums = true;
-  CHECK(message([&] { multiply(test::engine(), product, options); }) == "multiply: A has no function to read it");
   product.a.read_codes = {};
   CHECK(message([&] { multiply(test::engine(), product); }) == "multiply: A has no function to read it");
   w.scales.pop_back();

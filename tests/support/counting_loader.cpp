@@ -31,25 +31,8 @@ std::atomic<std::int64_t> calls_left = never;
 std::atomic<bool> told_of_loss = false;
 std::atomic<int> open_groups = 0;  ///< debug groups that were pushed and not popped
 std::atomic<GLenum> wait_of_lost = 0;
-std::atomic<std::int64_t> all_reads = 0, reads_to_skip = 0, reads_to_flip = 0, bit_to_flip = 0;
 std::mutex unknown_mutex;
 std::vector<std::string> unknown_names;
-
-/// Counts a read of a buffer. Returns whether a bit of what is read is to be inverted.
-bool flips(GLsizeiptr size) {
-  ++all_reads;
-  if (reads_to_skip > 0) {
-    --reads_to_skip;
-    return false;
-  }
-  if (reads_to_flip == 0 || bit_to_flip / 8 >= size) return false;
-  --reads_to_flip;
-  return true;
-}
-
-void flip(unsigned char* bytes) {
-  bytes[bit_to_flip / 8] ^= static_cast<unsigned char>(1U << (bit_to_flip % 8));
-}
 
 /// What a function gives in a context that is lost.
 template <Index I, class R, class... Arguments>
@@ -99,22 +82,6 @@ struct Counted<I, R (*)(Arguments...)> {
         return busy && timeout == 0 ? GLenum{GL_TIMEOUT_EXPIRED} : real.load()(sync, flags, timeout);
       };
       return wait(arguments...);
-    } else if constexpr (I == at_GetBufferSubData) {
-      const auto read = [](GLenum target, GLintptr offset, GLsizeiptr size, void* data) {
-        real.load()(target, offset, size, data);
-        if (flips(size)) flip(static_cast<unsigned char*>(data));
-      };
-      return read(arguments...);
-    } else if constexpr (I == at_MapBufferRange) {  // by which buffers are read in OpenGL ES
-      const auto map = [](GLenum target, GLintptr offset, GLsizeiptr size, GLbitfield access) -> void* {
-        void* const data = real.load()(target, offset, size, access);
-        if (!data || access != GL_MAP_READ_BIT || !flips(size)) return data;
-        static std::vector<unsigned char> copy;
-        copy.assign(static_cast<unsigned char*>(data), static_cast<unsigned char*>(data) + size);
-        flip(copy.data());
-        return copy.data();
-      };
-      return map(arguments...);
     } else if constexpr (I == at_GetQueryObjectui64v) {
       const auto get = [](GLuint query, GLenum what, GLuint64* value) {
         real.load()(query, what, value);
@@ -179,7 +146,6 @@ CallCounts calls() {
 
 void reset_calls() {
   for (auto& count : counts) count = 0;
-  all_reads = 0;
 }
 
 std::int64_t all_calls() {
@@ -196,16 +162,6 @@ std::string text(const CallCounts& calls) {
   std::string result;
   for (const auto& [name, count] : calls) result += fmt::format("{} {}\n", name, count);
   return result;
-}
-
-std::int64_t reads() {
-  return all_reads;
-}
-
-void flip_in_reads(std::int64_t skipped, std::int64_t count, std::int64_t bit) {
-  bit_to_flip = bit;
-  reads_to_skip = skipped;
-  reads_to_flip = count;
 }
 
 void pretend_busy(bool is) {

@@ -32,11 +32,6 @@ std::int64_t all_calls();
 /// driver is not asked: one that gives any size would read as much from where the data are.
 void limit_buffers(std::int64_t bytes);
 
-/// How often buffers were read, by glGetBufferSubData or by mapping them for that, since the last reset_calls().
-std::int64_t reads();
-/// After `skipped` more reads of buffers, `count` reads come with that bit of theirs inverted.
-void flip_in_reads(std::int64_t skipped, std::int64_t count, std::int64_t bit);
-
 /// Whether the device seems to have done nothing yet, to those who ask without waiting.
 void pretend_busy(bool is);
 

@@ -16,8 +16,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/hash.hpp"
-
 namespace glgemm::test {
 
 /// What a case's program is compiled for; cases are grouped by it. Each kernel gets each pair of types `each` times, with and
@@ -40,8 +38,8 @@ std::vector<Kernel> all_kernels(const Limits& limits);
 /// that are computed in it. OpenGL permits it, and devices differ: it is found out by two products.
 bool flushes_subnormals(Type type);
 
-/// FNV-1a: the digest of what was folded before, and of these bytes.
-constexpr std::uint64_t empty_digest = fnv1a_begin;
+/// FNV-1a of 64 bits: the digest of what was folded before, and of these bytes.
+constexpr std::uint64_t empty_digest = 0xcbf29ce484222325u;
 std::uint64_t fold(std::uint64_t digest, std::string_view bytes);
 
 struct Case;

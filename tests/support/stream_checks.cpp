@@ -66,7 +66,6 @@ struct StreamCase {
     const std::int64_t which = random.below(3);
     if (which != 0) options.device_memory_limit = bytes();
     if (which != 1) options.memory_limit = bytes();
-    options.checksums = one_in(3) && problem.activation == ActivationKind::none;
     PlanOptions& plan = options.plan;
     if (kernel)
       plan.kernel = *kernel;

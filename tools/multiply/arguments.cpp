@@ -39,10 +39,10 @@ constexpr const char* multiply_footer =
     "in a type in which the product of these numbers is exact, or refused.\n"
     "\n"
     "Where A, B, C and --c, with the device's copies of them, need more main memory than is to be had (twice their bytes against "
-    "MemAvailable), or where --memory-limit, --device-memory-limit, --accelerators, --resume or --checksums is given, the "
-    "product is streamed: read, computed and written piece by piece. What is done lies in OUTPUT.glgemm-part, and which pieces "
-    "in OUTPUT.glgemm-journal, until all is done; they stay when the run is interrupted, however it is, and --resume goes on "
-    "with them. Streamed matrices are .npy files and tensors of models.";
+    "MemAvailable), or where --memory-limit, --device-memory-limit, --accelerators or --resume is given, the product is "
+    "streamed: read, computed and written piece by piece. What is done lies in OUTPUT.glgemm-part, and which pieces in "
+    "OUTPUT.glgemm-journal, until all is done; they stay when the run is interrupted, however it is, and --resume goes on with "
+    "them. Streamed matrices are .npy files and tensors of models.";
 
 void add_multiply(CLI::App& app, int& status) {
   auto arguments = std::make_shared<MultiplyArguments>();
@@ -84,9 +84,6 @@ void add_multiply(CLI::App& app, int& status) {
              "all: every one")
       ->excludes(device);
   verb->add_flag("--resume", arguments->resume, "Go on where an interrupted run with the same files and options ended");
-  verb->add_flag("--checksums", arguments->checksums,
-                 "Check the sum of each column of each piece before the piece is written, and compute a piece that fails again; "
-                 "the product is streamed");
   CLI::Option* const distributed = verb->add_flag("--distributed", arguments->distributed,
                                                   "Compute on all ranks of MPI, as in 'mpirun -n 4 glgemm multiply A.npy B.npy "
                                                   "-o C.npy --distributed'; see docs/distributed.md");

@@ -253,15 +253,13 @@ std::optional<Check> check_written(FileProduct& product, const std::string& path
   return check_sample(gemm, matrix_of(written), std::int64_t{1} << 28, precision);
 }
 
-std::string report_text(const Cluster& cluster, const TiledReport& report, std::int64_t tile, bool checksums) {
-  std::array sums{report.bytes_received, report.checksum_failures};
-  MPI_Reduce(cluster.rank() == 0 ? MPI_IN_PLACE : sums.data(), sums.data(), 2, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
-  const auto [received, failures] = sums;
-  return fmt::format("{} on {} {}, a grid of {}x{}: {} ms; tiles of {}x{}, k in runs of {}; {} sent between ranks{}",
-                     report.kernel, cluster.size(), cluster.size() == 1 ? "rank" : "ranks", cluster.grid().rows,
-                     cluster.grid().columns, std::chrono::duration_cast<std::chrono::milliseconds>(report.total_time).count(),
-                     tile, tile, report.run_k, bytes_text(static_cast<double>(received)),
-                     checksums ? fmt::format("; pieces that failed their checksums and were computed again: {}", failures) : "");
+std::string report_text(const Cluster& cluster, const TiledReport& report, std::int64_t tile) {
+  std::int64_t received = report.bytes_received;
+  MPI_Reduce(cluster.rank() == 0 ? MPI_IN_PLACE : &received, &received, 1, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+  return fmt::format("{} on {} {}, a grid of {}x{}: {} ms; tiles of {}x{}, k in runs of {}; {} sent between ranks", report.kernel,
+                     cluster.size(), cluster.size() == 1 ? "rank" : "ranks", cluster.grid().rows, cluster.grid().columns,
+                     std::chrono::duration_cast<std::chrono::milliseconds>(report.total_time).count(), tile, tile, report.run_k,
+                     bytes_text(static_cast<double>(received)));
 }
 
 int run(const Mpi& mpi, const MultiplyArguments& arguments) {
@@ -323,7 +321,6 @@ int run(const Mpi& mpi, const MultiplyArguments& arguments) {
   options.run_k = arguments.run_k.value_or(0);
   options.memory_limit = limit - own;
   options.plan = arguments.plan_options();
-  options.checksums = arguments.checksums;
   TiledReport report;
   {
     std::optional<FirstRanksProgress> progress;
@@ -341,7 +338,7 @@ int run(const Mpi& mpi, const MultiplyArguments& arguments) {
   });
   MPI_Bcast(&passed, 1, MPI_INT, 0, MPI_COMM_WORLD);
   if (passed) output.commit();
-  const std::string done = report_text(cluster, report, tile, arguments.checksums);
+  const std::string done = report_text(cluster, report, tile);
   if (!mpi.first()) return passed ? 0 : 1;
   return print_done(std::cout, arguments, product, done, checked);
 }

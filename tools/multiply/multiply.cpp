@@ -171,7 +171,6 @@ int multiply(const Arguments& arguments) {
                             : arguments.device_memory_limit ? "--device-memory-limit"
                             : arguments.accelerators        ? "--accelerators"
                             : arguments.resume              ? "--resume"
-                            : arguments.checksums           ? "--checksums"
                                                             : nullptr;
   const double needed = 2 * product.bytes(), available = available_memory();
   const bool streamed = asked || needed > available;

@@ -35,7 +35,6 @@ struct MultiplyArguments : ProductArguments {
   std::optional<std::string> accelerators;
   double budget_ms = 100;
   bool resume = false;
-  bool checksums = false;
   bool distributed = false;
   std::optional<std::int64_t> tile;
   std::optional<std::int64_t> run_k;

@@ -137,26 +137,6 @@ std::string stream_text(const StreamReport& report) {
   return text;
 }
 
-/// A line on what the checksums found, and one for each piece that was computed again, each after `line_break`; empty without
-/// checksums.
-std::string checksum_text(const StreamReport& report, const std::string& line_break) {
-  const ChecksumReport& found = report.checksums;
-  if (found.columns + found.passed_over == 0) return "";
-  std::string text = fmt::format("{}checksums: {} sums of columns compared", line_break, found.columns);
-  if (found.passed_over > 0) text += fmt::format(", {} not finite or near overflow and passed over", found.passed_over);
-  if (is_integer(sum_type(report.plan->problem)))
-    text += ", which see any error";
-  else
-    text +=
-        fmt::format(", which see an error above {:.3g} in the mean and {:.3g} at worst, where the largest element of C is {:.3g}",
-                    2 * found.mean_bound, 2 * found.max_bound, found.max_element);
-  text += fmt::format("; {} of the time", percent(found.time, report.total_time));
-  if (found.confirmed > 0) text += fmt::format("; pieces computed twice, with the same bits: {}", found.confirmed);
-  if (found.read_again > 0) text += fmt::format("; pieces read again: {}", found.read_again);
-  for (const ChecksumFailure& failure : found.failures) text += line_break + "computed again: " + to_string(failure);
-  return text;
-}
-
 class OneDevice : public Computer {
  public:
   OneDevice(const std::string& name, EngineOptions options) : name_(name), engine_options_(std::move(options)) { make(); }
@@ -185,8 +165,8 @@ class OneDevice : public Computer {
     glgemm::multiply(*engine_, product, own, &report_);
   }
   std::string text() const override {
-    return fmt::format("{} on {}: {} with transfers and compiling\n{}{}", report_.kernel, engine_->device().renderer,
-                       time_text(report_.total_time), stream_text(report_), checksum_text(report_, "\n"));
+    return fmt::format("{} on {}: {} with transfers and compiling\n{}", report_.kernel, engine_->device().renderer,
+                       time_text(report_.total_time), stream_text(report_));
   }
 
  private:
@@ -231,8 +211,8 @@ class SeveralDevices : public Computer {
       const StreamReport& stream = one.stream;
       lines += "\n  " + one.name + ": ";
       lines += stream.pieces == 0 ? "no piece"
-                                  : fmt::format("{}, {}, {} waiting{}", stream.kernel, stream_text(stream),
-                                                percent(one.waiting_time, stream.total_time), checksum_text(stream, "\n    "));
+                                  : fmt::format("{}, {}, {} waiting", stream.kernel, stream_text(stream),
+                                                percent(one.waiting_time, stream.total_time));
       if (!one.failure.empty()) lines += "; given up: " + one.failure;
     }
     return lines;
@@ -383,7 +363,6 @@ int multiply_streamed(const MultiplyArguments& arguments, FileProduct& product) 
 
   StreamOptions options;
   options.plan = arguments.plan_options();
-  options.checksums = arguments.checksums;
   // Limits that were not given are taken from the earlier run, so that the plan is the same.
   options.memory_limit = recorded("memory", arguments.memory_limit);
   options.device_memory_limit = recorded("device memory", arguments.device_memory_limit);

@@ -177,7 +177,6 @@ def stream(
     dtype: npt.DTypeLike = None,
     device_memory_limit: int = 0,
     memory_limit: int = 0,
-    checksums: bool = False,
     progress: bool | Callable[[float], object] | None = None,
     engine: Engine | Accelerators | None = None,
     kernel: str | None = None,
@@ -197,8 +196,6 @@ def stream(
                which is at work, nor wait for the product
     device_memory_limit, memory_limit
                bytes: the most that buffers on the device, and on device and host together, may have. 0: as much as suits
-    checksums  check the sum of each column of each piece of C before the piece is written; a piece that fails is computed again,
-               at most twice, then Error. Refused with an activation
     engine     an Engine with a context of its own, or Accelerators. It is busy until the product is done
 
     The other arguments are as in gemm(). A, B and C are not changed by others until the product is done.
@@ -234,7 +231,7 @@ def stream(
     device = engine or default_engine()
     if isinstance(device, Engine) and not device._service.has_thread:
         raise ValueError("stream: an engine in the application's context works on that context's thread alone, not in the background")
-    limits = device_memory_limit, memory_limit, checksums
+    limits = device_memory_limit, memory_limit
     _core.StreamTerms(*limits)  # raises if a limit is no number
     show, end = _shown(progress)
     # The file is made last, so that an error above leaves none.
