@@ -42,12 +42,13 @@ case $* in
   [ "${GLGEMM_TUNING-unset}${GLGEMM_PROGRAM_CACHE-unset}" = '' ] || exit 3
   echo '[doctest] test cases:  2 |  2 passed | 0 failed | 0 skipped'
   ;;
-'--duration -sf=/src/wrong.cpp') printf '/src/wrong.cpp:8: ERROR: x\n[doctest] test cases: 7 | 5 passed | 2 failed | 1 skipped\n' && exit 1 ;;
+'--duration -sf=/src/wrong.cpp') printf '/src/wrong.cpp:8: ERROR: x\n[doctest] test cases: 7 | 5 passed | 2 failed | 1 skipped\n[doctest] Status: FAILURE!\n' && exit 1 ;;
 '--duration -sf=/src/skipped.cpp') exit 77 ;;
 *) kill -ABRT $$ ;;
 esac
 END_OF_TESTS
 echo '[ -x "$1" ] && echo "all passed"' >checked/tests/multiply/cli.sh
+echo 'echo "FAILED: what it is about: status 3"; exit 1' >checked/tests/multiply/cli_streamed.sh
 ln -s "$GLGEMM" checked/bin/glgemm
 cat >cublas <<'END_OF_CUBLAS'
 #!/bin/bash
@@ -64,8 +65,9 @@ for step in devices roofline 'squares, N = 16' 'type f16' batches 'shapes of sha
   grep -q "^$step: ok, " stdout || fail "$step: $(cat stdout)"
 done
 has stdout 'cuBLAS, types: left out: exit status 3: there is none' 'wrote out/report.json and out/report.md' \
-  'checks: failed: 2 of 6 files of tests passed; glgemm_tests --duration: [doctest] test cases: 0 | 0 passed' \
-  '; glgemm_gl_tests --duration -sf=broken.cpp: ended by signal 6: it said nothing; glgemm_gl_tests --duration -sf=wrong.cpp: exit status 1: [doctest] test cases: 7'
+  'checks: failed: 2 of 7 files of tests passed; glgemm_tests --duration: [doctest] test cases: 0 | 0 passed' \
+  '; glgemm_gl_tests --duration -sf=broken.cpp: ended by signal 6: it said nothing; glgemm_gl_tests --duration -sf=wrong.cpp: [doctest] test cases: 7 | 5 passed | 2 failed' \
+  '; bash cli_streamed.sh glgemm: FAILED: what it is about: status 3'
 has out/checks.txt '==== glgemm_gl_tests --duration -sf=wrong.cpp: exit status 1' 'wrong.cpp:8: ERROR: x'
 has out/report.md '# glgemm on ' '- **How fast**: ' ' GFLOP/s in f32, for ' '- **Beside what**: 0.62 times cuBLAS for 16 x 16 x 16, nt; ' \
   ' times a serial loop on the CPU' '- **What failed**: checks (failed)' "- Made by \`report --quick --output out" '## squares, N = 16' \
