@@ -35,8 +35,8 @@ struct ExperimentalPlanOptions {
   /// Programs that must not run. An engine adds its own, see Engine::struck_off. If a program is struck off whose precision is
   /// not the standard one, ProgramKey::sealed takes its place.
   std::vector<StruckOff> struck_off{};
-  /// For plans that share a workspace: B's panels go to this place if it has room for them, and the rest for all other parts. So
-  /// they stay in one place, whatever the size of A's panels. By default they lie behind A's.
+  /// A fixed place in the workspace for B's panels, if they fit there. By default they lie behind A's panels, so that their place
+  /// depends on the size of those.
   std::optional<Window> panels_b{};
   friend bool operator==(const ExperimentalPlanOptions&, const ExperimentalPlanOptions&) = default;
 };

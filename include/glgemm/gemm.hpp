@@ -67,8 +67,8 @@ struct BufferView {
   std::span<const unsigned> bands{};
   std::int64_t band_lines = 0;
   /// Where this is not `none`, the matrix (A or B) is quantised: its buffer has codes in place of elements, which stand for
-  /// numbers of type f32. They lie along k. `ld`, strides and offsets count codes, and are multiples of block_codes(); the matrix
-  /// begins at an even byte, or at any of mxfp4 and where scales lie apart.
+  /// numbers of type f32. They lie along k. `ld`, strides and offsets count codes, and are multiples of block_codes(). The matrix
+  /// begins at an even byte; mxfp4 and formats whose scales lie apart may begin at any byte.
   Quantization quantization{};
   /// Where scales and zeros lie that are not in the codes' blocks. Each has an array of its own, see QuantizedMatrix, with as
   /// many rows of scales as the codes have rows of `ld` codes. The first belongs to the matrix's first code, and of per_row to

@@ -19,7 +19,7 @@ enum class VendorLibrary {
   no_library,    ///< the library was not found
   failed,        ///< driver and library are there and do not start; the engine's log says why
   left_alone,    ///< it failed three times in a row
-  uncut,         ///< the product is cut in time or in memory, and the library takes products whole
+  uncut,         ///< this product is split; cuBLAS runs whole products only
   ready
 };
 

@@ -8,8 +8,8 @@
 ///   name       the enumerator in glgemm::QuantizedFormat, and the name on the command line
 ///   NAME       GLGEMM_NAME in C, NAME in shaders
 ///   number     the value in all three languages, the next one of the last row's; it never changes
-///   codes      the codes of a block, which has their scales as well, successive along k. 0 or 1: scales lie apart; of 0
-///              Quantization says how many codes lie together
+///   codes      the codes of a block, which has their scales as well, successive along k. 0 or 1: scales lie apart.
+///              0: the block's length is Quantization::group
 ///   bytes      the bytes of a block, its scales included where they lie in it; 0: what the codes take
 ///   gguf       its number in .gguf files, -1 if they have none
 ///   scale      what a block's floating-point scales are, see glgemm::BlockScale; none: scales lie apart

@@ -163,10 +163,14 @@ void Engine::State::note_unchecked(const ProgramKey& key, const std::string& why
   log(fmt::format("{} is not checked: {}", to_string(key), why));
 }
 
-void Engine::State::run_on_nothing(const ProgramKey& key, gl::Program& program, const Images& images) {
-  const kernels::Family& family = kernels::family(key.kernel);
+void Engine::State::make_scratch() {
   for (std::size_t i = 0; i < scratch.size(); ++i)
     if (scratch[i] == 0) scratch[i] = gl::create_buffer(api, i == 0 ? 272 : 256);
+}
+
+void Engine::State::run_on_nothing(const ProgramKey& key, gl::Program& program, const Images& images) {
+  const kernels::Family& family = kernels::family(key.kernel);
+  make_scratch();
   for (unsigned i = 0; i < gl::storage_bindings; ++i)
     if (family.declares(key, i)) gl::bind_storage(api, kernels::binding_of(key, i), scratch[0]);
   forget_images();  // which may show more
@@ -244,6 +248,7 @@ void Engine::State::strike_off(StruckOff wrong) {
 
 std::vector<std::string> Engine::State::listen(const ProgramKey& key, const std::function<gl::Program&()>& make) {
   const gl::StateGuard guard(api, all_bindings());
+  make_scratch();  // before anything is compiled: debug output is off meanwhile, and what a compiler's thread says would be lost
   const gl::CompilerMessages said(api);
   gl::Program& program = make();
   const std::optional<gl::ImageKind> image = limits.image_buffer_bytes > 0 ? std::optional(gl::ImageKind()) : std::nullopt;

@@ -159,6 +159,7 @@ struct GLGEMM_HIDDEN Engine::State {
   bool self_checked(const ProgramKey& key) const;
   /// Remembers for this engine alone that no small problem runs the program, and tells the log.
   void note_unchecked(const ProgramKey& key, const std::string& why);
+  void make_scratch();  ///< unless it is there
   /// Dispatches a program on a C without elements, since some drivers compile at the first dispatch. Leaves bindings changed.
   void run_on_nothing(const ProgramKey& key, gl::Program& program, const Images& images);
   /// Notes that a program runs with such images; returns false if it has done so before.

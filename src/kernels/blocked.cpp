@@ -61,20 +61,20 @@ Fit fit_of(DeviceClass device) {
     Fit fit;
   };
   static constexpr Row rows[] = {
-      {amd_gcn, amd_vega, {140, 16, 1, 0}},
-      {amd_rdna1, amd_rdna4, {192, 16, 1, 96}},
-      {nvidia_kepler, nvidia_blackwell, {140, 16, 1, 0}},
-      {intel_gen7, intel_gen7, {56, 0, 2, 16}},
-      {intel_gen8, intel_gen8, {56, 32, 2, 0, 0, 20, 24, 20}},
-      {intel_gen9, intel_gen12, {56, 32, 2, 0}},
-      {intel_xe_hpg, intel_xe2, {56, 32, 2, 24}},
-      {apple_m1, apple_m1, {96, 16, 1, 0, 0, 32}},
-      {adreno_5xx, adreno_6xx, {72, 8, 1, 32, 8}},
-      {adreno_7xx, adreno_8xx, {108, 8, 1, 48}},
+      {amd_gcn, amd_vega, {.registers = 140, .large_block_k = 16, .turns = 1, .integers = 0}},
+      {amd_rdna1, amd_rdna4, {.registers = 192, .large_block_k = 16, .turns = 1, .integers = 96}},
+      {nvidia_kepler, nvidia_blackwell, {.registers = 140, .large_block_k = 16, .turns = 1, .integers = 0}},
+      {intel_gen7, intel_gen7, {.registers = 56, .large_block_k = 0, .turns = 2, .integers = 16}},
+      {intel_gen8, intel_gen8, {.registers = 56, .large_block_k = 32, .turns = 2, .integers = 0, .codes = 24, .offsets = 20}},
+      {intel_gen9, intel_gen12, {.registers = 56, .large_block_k = 32, .turns = 2, .integers = 0}},
+      {intel_xe_hpg, intel_xe2, {.registers = 56, .large_block_k = 32, .turns = 2, .integers = 24}},
+      {apple_m1, apple_m1, {.registers = 96, .large_block_k = 16, .turns = 1, .integers = 0, .pairs = 32}},
+      {adreno_5xx, adreno_6xx, {.registers = 72, .large_block_k = 8, .turns = 1, .integers = 32, .narrow = 8}},
+      {adreno_7xx, adreno_8xx, {.registers = 108, .large_block_k = 8, .turns = 1, .integers = 48}},
   };
   for (const Row& row : rows)
     if (is_between(device, row.first, row.last)) return row.fit;
-  return {56, 16, 2, 16};
+  return {.registers = 56, .large_block_k = 16, .turns = 2, .integers = 16};
 }
 
 /// Whether an element of A or B is decoded.

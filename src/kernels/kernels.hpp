@@ -23,7 +23,7 @@ std::vector<Kernel> candidates(const Problem& problem, const Limits& limits, Pre
 /// What an invocation can have on GPUs; the rest would go through memory.
 constexpr std::int64_t max_registers = 255;
 
-/// The binding at which the program has that buffer: its number, or with few buffers how many of lower numbers the program has.
+/// The binding at which the program has that buffer: its number; with few_buffers, its rank among the buffers that are declared.
 unsigned binding_of(const ProgramKey& key, unsigned buffer);
 
 /// The steps beside a product: what packs an operand, and what adds up the sums over the parts of k.
@@ -71,8 +71,7 @@ bool has_offsets(const Problem& problem);
 /// How many arrays beside the operands the kernel's programs may read: scales and zeros of codes that are not packed, and the
 /// offsets of indexed operands.
 int arrays_read_apart(const Problem& problem, const Kernel& kernel);
-/// The storage buffers that a device must allow then. Beside A, B, and C or sums, four have room for scales, and eight for all
-/// but one of what a program may read.
+/// The storage buffers that a device must allow then. Four suffice with one extra array, eight with more.
 constexpr int least_buffers(int arrays_apart) {
   return arrays_apart > 1 ? 8 : 4;
 }

@@ -47,10 +47,50 @@ struct Prices {
   double alone = 1;                      ///< how many times as long a group in step takes that a compute unit has no other of
 };
 
-inline constexpr Prices cpu_prices{8, 0.4, 12, 26, 7, 14, 30, 100, 60, 150, 9000, 4e7, 4e5};
-inline constexpr Prices nvidia_prices{32,   0.126, 1.18, 4.47, 4.47, 0.4, 0.35, 0.9, 15.6, 100,
-                                      3100, 2e5,   2e3,  3600, 150,  2.4, 0,    2,   2};
-inline constexpr Prices gpu_prices{32, 0.25, 6, 8, 8, 1, 2, 20, 20, 300, 5000, 1e8, 4e5};
+inline constexpr Prices cpu_prices{.lanes = 8,
+                                   .multiply_add = 0.4,
+                                   .storage_load = 12,
+                                   .storage_vector = 26,
+                                   .image_vector = 7,
+                                   .shared_load = 14,
+                                   .shared_vector = 30,
+                                   .barrier = 100,
+                                   .finish = 60,
+                                   .group = 150,
+                                   .dispatch = 9000,
+                                   .compile = 4e7,
+                                   .compile_multiply_add = 4e5};
+inline constexpr Prices nvidia_prices{.lanes = 32,
+                                      .multiply_add = 0.126,
+                                      .storage_load = 1.18,
+                                      .storage_vector = 4.47,
+                                      .image_vector = 4.47,
+                                      .shared_load = 0.4,
+                                      .shared_vector = 0.35,
+                                      .barrier = 0.9,
+                                      .finish = 15.6,
+                                      .group = 100,
+                                      .dispatch = 3100,
+                                      .compile = 2e5,
+                                      .compile_multiply_add = 2e3,
+                                      .start = 3600,
+                                      .load_latency = 150,
+                                      .shared_latency = 2.4,
+                                      .groups = 2,
+                                      .alone = 2};
+inline constexpr Prices gpu_prices{.lanes = 32,
+                                   .multiply_add = 0.25,
+                                   .storage_load = 6,
+                                   .storage_vector = 8,
+                                   .image_vector = 8,
+                                   .shared_load = 1,
+                                   .shared_vector = 2,
+                                   .barrier = 20,
+                                   .finish = 20,
+                                   .group = 300,
+                                   .dispatch = 5000,
+                                   .compile = 1e8,
+                                   .compile_multiply_add = 4e5};
 
 /// The prices of a device, by its class.
 inline Prices prices(const Limits& limits) {

@@ -118,8 +118,7 @@ class PieceCutter {
       if (bands[i] != 0) piece_.*sizes[i] = divisor(bands[i], piece_.*sizes[i]);
   }
 
-  /// Each operand's window fits a binding. Items that are given one by one all go through one set of windows if those reach so
-  /// far; else each is a piece of its own.
+  /// Each operand's window fits a binding. Items with explicit offsets share one binding if all fit; otherwise each is a piece.
   void cut_to_windows() {
     if (!problem_.items) return shrink_to_windows(piece_);
     const Piece pair{piece_.m, piece_.n, piece_.k, problem_.batch > 0 ? 2 : 0};  // one of them at the largest offset

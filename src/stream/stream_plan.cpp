@@ -64,7 +64,8 @@ namespace {
 struct Prices {
   double along, across, c_element, window;
 };
-constexpr Prices cpu_prices{0.55e-9, 1.6e-9, 5e-9, 0}, gpu_prices{0.08e-9, 0.08e-9, 0.01e-9, 20e-6};
+constexpr Prices cpu_prices{.along = 0.55e-9, .across = 1.6e-9, .c_element = 5e-9, .window = 0},
+    gpu_prices{.along = 0.08e-9, .across = 0.08e-9, .c_element = 0.01e-9, .window = 20e-6};
 
 /// Windows are planned with at least this much workspace; excess() enforces the limit later.
 constexpr std::int64_t min_workspace = std::int64_t{1} << 20;

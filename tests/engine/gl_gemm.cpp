@@ -7,15 +7,16 @@
 #include "kernels/kernels.hpp"
 #include "support/gemm_cases.hpp"
 #include "support/gl_test.hpp"
+#include "support/test_part.hpp"
 
 using namespace glgemm;
 
 namespace {
 
-/// The kernels of every family, of which tests run the long tier's sample.
+/// The kernels of every family, of which tests run the long tier's sample; of those the part that this run takes.
 std::vector<std::string> all_kernels() {
   std::vector<std::string> result;
-  for (const Kernel& kernel : test::all_kernels(test::engine().limits())) result.push_back(to_string(kernel));
+  for (const Kernel& kernel : test::in_part(test::all_kernels(test::engine().limits()))) result.push_back(to_string(kernel));
   return result;
 }
 
@@ -93,7 +94,9 @@ TEST_CASE("matrices past a storage block") {
   const std::int64_t block = test::engine().limits().storage_block_bytes;
   const std::int64_t elements =
       std::min<std::int64_t>(block, 160 << 20) / 4 + 1'000'000;  // larger where the driver's block is small
+  std::size_t turn = 0;
   const auto check_large = [&](std::int64_t m, std::int64_t n, std::int64_t k, const char* kernel) {
+    if (!test::part().has(turn++)) return;
     const Matrix<float> a = random_integer_matrix(m, k, 3, 5), b = random_integer_matrix(k, n, 3, 6);
     const Check result = check_probe(a, b, multiply(a, b, kernel));
     CHECK_MESSAGE(result.passed, std::string(kernel), ": ", result.summary);

@@ -139,7 +139,10 @@ TEST_CASE("to ask for the context takes less than a microsecond, and adds little
     products.emplace_back(engines.back(), 64, 64, 64);
   }
   std::array<double, 2> product{1, 1}, nothing{1, 1};
-  for (int turn = 0; turn < 400; ++turn)
+  const auto ratio = [&] { return product[1] / product[0]; };
+  const auto alone = [&] { return (nothing[1] - nothing[0]) / 10; };
+  // Least times only fall. On a busy machine it takes more turns until neither holds another program's time.
+  for (int turn = 0; turn < 400 || (turn < 4000 && (ratio() > 1.05 || alone() > 1e-6)); ++turn)
     for (const std::size_t checks : {0u, 1u}) {
       Engine& engine = engines[checks];
       product[checks] = std::min(product[checks], seconds([&] { engine.gemm(products[checks].gemm); }));
@@ -148,12 +151,11 @@ TEST_CASE("to ask for the context takes less than a microsecond, and adds little
                                    for (int i = 0; i < 10; ++i) engine.prepare(std::span<const Problem>());
                                  }));
     }
-  const double ratio = product[1] / product[0], alone = (nothing[1] - nothing[0]) / 10;
   MESSAGE(fmt::format("a product's call with check_context over one without, N = 64, in turns: {:.3g} ({:.2f} and {:.2f} us); "
                       "check_context alone: {:.3f} us",
-                      ratio, product[1] * 1e6, product[0] * 1e6, alone * 1e6));
-  CHECK(ratio <= 1.05);
-  CHECK(alone < 1e-6);
+                      ratio(), product[1] * 1e6, product[0] * 1e6, alone() * 1e6));
+  CHECK(ratio() <= 1.05);
+  CHECK(alone() < 1e-6);
 }
 
 TEST_CASE("a repeated convolution in a scope makes a product's calls and no others, and allocates nothing") {

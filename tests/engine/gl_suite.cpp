@@ -12,6 +12,7 @@
 #include "support/test_part.hpp"
 
 using namespace glgemm;
+using test::in_part;
 using test::part;
 
 namespace {
@@ -31,14 +32,6 @@ test::Seen run(const std::vector<ProgramKey>& programs, int cases, std::uint64_t
     }
   }
   return seen;
-}
-
-/// Those of the part that this run of the tests takes.
-std::vector<ProgramKey> in_part(const std::vector<ProgramKey>& programs) {
-  std::vector<ProgramKey> result;
-  for (std::size_t i = 0; i < programs.size(); ++i)
-    if (part().has(i)) result.push_back(programs[i]);
-  return result;
 }
 
 }  // namespace

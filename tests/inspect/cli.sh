@@ -25,6 +25,16 @@ svg batch.svg 'A batch of 20'
   fail "small: status $?"
 svg small.svg 'An item of C: blocks' '64 blocks, of as many items as that takes' "A workgroup's blocks: one of them" '4 x 4 elements of C by one of 64'
 
+"$glgemm" inspect --size 8 --no-device --image UPPER.SVG >/dev/null && [ -s UPPER.SVG ] || fail "a picture with an ending in capitals"
+
+# What a product's dispatches are for, in words and in the picture alike.
+for kernel in register:panels=1 tiled; do
+  "$glgemm" inspect --size 700 --no-device --kernel $kernel --image dispatches.svg >stdout || fail "$kernel: status $?"
+  want='in all +1 dispatch;'
+  [ $kernel = tiled ] || want='in all +3 dispatches with packing;'
+  grep -qE "$want" stdout && grep -qE "${want//[+;]/}" dispatches.svg || fail "the dispatches of $kernel: $(grep 'in all' stdout dispatches.svg)"
+done
+
 # With the standard output closed, what is printed is lost, as on a full disk, and gets into no other file.
 for json in one all; do
   if [ $json = one ]; then

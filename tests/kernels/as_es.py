@@ -46,7 +46,7 @@ def main():
         parser.add_argument(name, nargs=count)
     arguments = parser.parse_args()
     glgemm, validator, shaders = arguments.glgemm, arguments.validator, arguments.shaders
-    found = sources(glgemm)
+    found = programs.in_part(sources(glgemm))
     of_tools = {shader: open(shader).read().replace("\n", "\n" + OF_TOOLS, 1) for shader in shaders}
     # In OpenGL ES 3.1, which lacks `precise`, programs have all that can happen at the end of an element; in 3.2 they are as printed.
     in_310 = {name: programs.with_macros(text, EPILOGUE=1, ITEMS=1, HALVES_BY_INTEGERS=1) for name, text in found.items() if not programs.is_precise(text)}

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 
+import programs
 import spirv
 
 NAME, MEMBER_NAME, TYPE_VECTOR, TYPE_MATRIX, TYPE_ARRAY, TYPE_RUNTIME_ARRAY, TYPE_STRUCT, TYPE_POINTER = 5, 6, 23, 24, 28, 29, 30, 32
@@ -132,7 +133,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         check_planted(validator, folder)
         listed = subprocess.run([sources, folder], check=True, capture_output=True, text=True).stdout.splitlines()
-        names = {pathlib.Path(folder, line.split(" ", 1)[0]): line.split(" ", 1)[1] for line in listed}
+        names = {pathlib.Path(folder, file): name for file, name in programs.in_part({line: line.split(" ", 1) for line in listed}).values()}
         for file in files:
             text = pathlib.Path(file).read_text()
             for shader in re.findall(r'R"\((#version .*?)\)"', text, re.S) if file.endswith(".cpp") else [text]:

@@ -102,7 +102,7 @@ def sums_of_products(words):
 def main():
     glgemm, validator = sys.argv[1:]
     wrong = count = 0
-    texts = sources(glgemm)
+    texts = programs.in_part(sources(glgemm))
     standard = next(iter(programs.programs(glgemm, programs.kernels(glgemm)[-1], "f32")[0].values()))
     sealed = {f"{name}, sealed": programs.with_macros(text, SEALED=1) for name, text in texts.items()}
     with tempfile.TemporaryDirectory() as folder:

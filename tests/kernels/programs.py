@@ -1,8 +1,10 @@
 """Programs of every kernel and every type that there are: their sources, as `glgemm inspect` prints them."""
 import functools
 import json
+import os
 import pathlib
 import subprocess
+import zlib
 
 # A kernel gets the first product of each list that it takes: gemv wants few columns, outer a short k. Lines of the first begin at
 # multiples of 16 bytes.
@@ -54,6 +56,12 @@ def with_macros(source, **macros):
         if found:
             source = f"{before}{found}{value}\n{rest.partition(chr(10))[2]}"
     return source
+
+
+def in_part(sources):
+    """Those in the part I/N that GLGEMM_TEST_PART names, as if by chance; all without it."""
+    index, of = map(int, os.environ.get("GLGEMM_TEST_PART", "0/1").split("/"))
+    return {name: source for name, source in sources.items() if zlib.crc32(name.encode()) % of == index}
 
 
 def write(folder, sources):

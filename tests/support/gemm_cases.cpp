@@ -2,6 +2,7 @@
 #include "support/gemm_cases.hpp"
 #include "support/quantised.hpp"
 #include "support/samples.hpp"
+#include "support/test_part.hpp"
 
 #include <fmt/core.h>
 
@@ -105,7 +106,7 @@ std::vector<Kernel> all_of(std::vector<Kernel> Sample::*list, const Limits& limi
 }  // namespace
 
 std::vector<Kernel> quick_kernels(const Limits& limits) {
-  return all_of(&Sample::quick, limits);
+  return in_part(all_of(&Sample::quick, limits));
 }
 std::vector<Kernel> all_kernels(const Limits& limits) {
   return all_of(&Sample::all, limits);

@@ -32,7 +32,7 @@ std::vector<ProgramKey> programs_of_two_formats(const std::vector<Kernel>& kerne
 Problem problem_within(const Kernel& kernel, std::int64_t size);
 /// The kernels that can run a product of 64 x 64 x 64, or their largest, within the limits.
 std::vector<Kernel> runnable(std::vector<Kernel> kernels, const Limits& limits);
-/// The samples of all families, each family's a few, and what of them can run.
+/// The samples of all families, each family's a few, and what of them can run; of the few the part that this run of the tests takes.
 std::vector<Kernel> quick_kernels(const Limits& limits);
 std::vector<Kernel> all_kernels(const Limits& limits);
 

@@ -1,10 +1,12 @@
 // The part of the programs that a run of the tests takes.
 #pragma once
 
-#include <doctest/doctest.h>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace glgemm::test {
 
@@ -19,8 +21,16 @@ inline Part part() {
   Part result;
   const char* const text = std::getenv("GLGEMM_TEST_PART");
   if (!text) return result;
-  REQUIRE_MESSAGE(std::sscanf(text, "%u/%u", &result.index, &result.of) == 2, "GLGEMM_TEST_PART is not I/N: ", std::string(text));
-  REQUIRE_MESSAGE(result.index < result.of, "GLGEMM_TEST_PART has no such part: ", std::string(text));
+  if (std::sscanf(text, "%u/%u", &result.index, &result.of) != 2 || result.index >= result.of)
+    throw std::invalid_argument("GLGEMM_TEST_PART is not I/N with I below N: " + std::string(text));
+  return result;
+}
+/// Those of the part that this run of the tests takes.
+template <class T>
+std::vector<T> in_part(const std::vector<T>& all) {
+  std::vector<T> result;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (part().has(i)) result.push_back(all[i]);
   return result;
 }
 
