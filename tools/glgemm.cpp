@@ -62,7 +62,7 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "glgemm " GLGEMM_VERSION_STRING, "Print the version and exit");
   app.set_help_flag("-h,--help", "Print this help and exit");
   app.require_subcommand(1);
-  for (const auto add : {add_multiply, add_verify, add_transpose, add_bench, add_inspect, add_tune, add_devices, add_report})
+  for (const auto add : {add_multiply, add_verify, add_transpose, add_bench, add_inspect, add_tune, add_devices})
     add(app, status);
   add_help(app);
   // After the verbs, which would take it over.

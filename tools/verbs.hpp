@@ -14,7 +14,6 @@ void add_bench(CLI::App& app, int& status);
 void add_devices(CLI::App& app, int& status);
 void add_inspect(CLI::App& app, int& status);
 void add_multiply(CLI::App& app, int& status);
-void add_report(CLI::App& app, int& status);
 void add_transpose(CLI::App& app, int& status);
 /// `tune`, and the hidden `tune-worker`.
 void add_tune(CLI::App& app, int& status);

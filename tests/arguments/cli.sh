@@ -55,7 +55,6 @@ bad 'an unknown parameter' 'glgemm inspect: kernel naive has no parameter "tile"
   inspect --no-device --size 8 --kernel naive:tile=8
 bad 'a parameter without a value' 'glgemm inspect: kernel tiled: "" is not a value for tile, which is 2, 4, 8, 16 or 32' \
   inspect --no-device --size 8 --kernel tiled:tile
-bad 'a folder of tests that is not there' "glgemm report: --checks: 'missing' is not a folder" report --checks missing
 bad 'a word too many' "glgemm bench: '8' is one argument too many (--help explains)" bench 8
 bad 'two ways to say it' 'glgemm bench: --size excludes --shape (--help explains)' bench --size 8 --shape 1,2,3
 bad 'no product' 'glgemm inspect: --shape M,N,K or --size N says which product' inspect --no-device
@@ -186,7 +185,6 @@ ended() {
 ended TERM 'bench --first' bench --first --size 512 --kernel naive --repeats 100
 ended INT 'bench --first' bench --first --size 512 --kernel naive --repeats 100
 ended HUP 'bench --first' bench --first --size 512 --kernel naive --repeats 100
-ended TERM 'report' report --quick --no-tune --peer none --output report
 ended INT 'tune' tune --size 512 --kernel naive --output table.json
 if "$glgemm" bench --size 8 --kernel naive --repeats 1 --peer openblas >/dev/null 2>&1; then
   ended TERM 'bench --peer' bench --size 4096 --kernel naive --peer openblas --cpu-seconds 0.1

@@ -7,7 +7,6 @@
 #include <chrono>
 
 #include "support/allocations.hpp"
-#include "support/figure.hpp"
 #include "support/gl_test.hpp"
 
 using namespace glgemm;
@@ -93,8 +92,8 @@ TEST_CASE("a repeated product in a scope: only programs, bindings, uniforms, bar
     check_calls();
     CHECK(called.at("glDispatchCompute") == 10 * report.dispatches);
     const double ratio = static_cast<double>(test::all_calls()) / 10 / static_cast<double>(by_hand(*report.plan));
-    test::figure("GL calls of a repeated product in a scope over a dispatch by hand", repeated.name, ratio,
-                 fmt::format("{} for 10", text(called)));
+    MESSAGE(fmt::format("GL calls of a repeated product in a scope over a dispatch by hand, {}: {:.3g} ({} for 10)", repeated.name,
+                        ratio, text(called)));
     CHECK(ratio <= (report.dispatches == 1 ? 1.0 : 1.5));
   }
 }
@@ -152,9 +151,9 @@ TEST_CASE("to ask for the context takes less than a microsecond, and adds little
                                    for (int i = 0; i < 10; ++i) engine.prepare(std::span<const Problem>());
                                  }));
     }
-  test::figure("a product's call with check_context over one without, N = 64, in turns", "", ratio(),
-               fmt::format("{:.2f} and {:.2f} us", product[1] * 1e6, product[0] * 1e6));
-  test::figure("the time of check_context in seconds", "", alone(), fmt::format("{:.3f} us", alone() * 1e6));
+  MESSAGE(fmt::format("a product's call with check_context over one without, N = 64, in turns: {:.3g} ({:.2f} and {:.2f} us); "
+                      "check_context alone: {:.3f} us",
+                      ratio(), product[1] * 1e6, product[0] * 1e6, alone() * 1e6));
   CHECK(ratio() <= 1.05);
   CHECK(alone() < 1e-6);
 }

@@ -19,7 +19,6 @@
 #include "gl/program_cache.hpp"
 #include "processes/child.hpp"
 #include "support/environment.hpp"
-#include "support/figure.hpp"
 #include "support/functions.hpp"
 #include "support/gl_test.hpp"
 #include "support/temporary_folder.hpp"
@@ -350,9 +349,9 @@ TEST_CASE("program cache: a second process makes its programs in less than 0.3 o
     }
   }
   const double ratio = median(made[1]) / median(made[0]);
-  test::figure("programs made in a second process, over the first", "", ratio,
-               fmt::format("{:.3g} ms, then {:.3g} ms; a small one made and dispatched: {:.3g} ms, then {:.3g} ms",
-                           median(made[0]), median(made[1]), median(dispatched[0]), median(dispatched[1])));
+  MESSAGE(fmt::format("programs made in a second process, over the first: {:.3g} ({:.3g} ms, then {:.3g} ms; a small one made and "
+                      "dispatched: {:.3g} ms, then {:.3g} ms)",
+                      ratio, median(made[0]), median(made[1]), median(dispatched[0]), median(dispatched[1])));
   // Some of Mesa's drivers for GPUs (iris, crocus, asahi, nouveau) compile what they load: their ratio is 0.5 to 1.
   CHECK_RESULT(ratio < 0.3);
 }
@@ -472,6 +471,7 @@ TEST_CASE("program cache: in a second process too, nothing takes more than 3 tim
     REQUIRE(least.size() > 10);
   }
   for (const auto& [name, ratio] : least) CHECK_MESSAGE((ratio <= 3 || !test::computes()), name, ": ", ratio);
-  test::figure("first run after prepare in a second process, over a later one", "", worst(),
-               fmt::format("the worst of {} kinds, the driver's own cache empty", least.size()));
+  MESSAGE(fmt::format("first run after prepare in a second process, over a later one: {:.3g}, the worst of {} kinds, the driver's own "
+                      "cache empty",
+                      worst(), least.size()));
 }

@@ -23,7 +23,7 @@ echo '{"results": [{"m": 9, "n": 9, "k": 9, "accelerators": 1, "speed_up": 1}, {
 sed 's/accelerators/ranks/g' scaling.json >ranks.json
 echo '{"struck_off": [], "results": [{"m": 9, "n": 9, "k": 9, "type": "f16", "space": 40, "measured": 20, "fates": {"won": 2, "lost": 18},
   "gflops": 8, "planner": {"gflops": 6}}]}' >tune.json
-echo "{\"format\": \"glgemm report 2\", \"bench\": [{\"section\": \"table\", \"found\": $(cat bench.json)}], \"tune\": $(cat tune.json)}" >report.json
+echo "{\"format\": \"glgemm report 3\", \"bench\": [{\"section\": \"table\", \"found\": $(cat bench.json)}], \"tune\": $(cat tune.json)}" >report.json
 echo '{"a": 1}' >nothing.json
 echo '[1]' >list.json
 echo '{"a": ' >cut.json

@@ -79,7 +79,6 @@ ProgramResult run_program(const Words& words, const Variables& variables, double
     }
   }
   running = 0;
-  ended.seconds = seconds();
   if (ended.late)
     ended.how = "no end within " + std::to_string(static_cast<int>(limit)) + " s";
   else if (child.end().by.empty())

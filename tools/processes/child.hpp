@@ -20,7 +20,6 @@ struct ProgramResult {
   int status = -1;  ///< -1: not by itself
   bool late = false;
   std::string how;  ///< "signal 11", "no end within 30 s"
-  double seconds = 0;
   std::string out, err;
 };
 

@@ -20,8 +20,6 @@ using Variables = std::map<std::string, std::string>;
 std::string program_folder();
 /// The path of a program that was built with this one; empty if it is not there.
 std::string program_beside(const std::string& name);
-/// What the files of programs end in: ".exe" on Windows.
-extern const std::string_view program_suffix;
 
 /// How a program ended.
 struct ExitStatus {

@@ -124,8 +124,6 @@ std::string program_folder() {
   return fs::read_symlink("/proc/self/exe", error).parent_path().string();
 }
 
-const std::string_view program_suffix;
-
 std::string program_beside(const std::string& name) {
   const std::string path = (fs::path(program_folder()) / name).string();
   return access(path.c_str(), X_OK) == 0 ? path : "";

@@ -159,10 +159,8 @@ std::string program_folder() {
   return utf8(path.substr(0, path.find_last_of(L"\\/")));
 }
 
-const std::string_view program_suffix = ".exe";
-
 std::string program_beside(const std::string& name) {
-  const std::string path = program_folder() + "\\" + name + std::string(program_suffix);
+  const std::string path = program_folder() + "\\" + name + ".exe";
   return GetFileAttributesW(native_path(path).c_str()) != INVALID_FILE_ATTRIBUTES ? path : "";
 }
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Times cuBLAS, through PyTorch, on the products of a CSV file; for tools/report.
+"""Times cuBLAS, through PyTorch, on products that tools/report has measured.
 
-report_cublas.py [SHAPES.csv [TYPE [BATCH]]]
-    TYPE is f32 (the default), f64, f16, bf16 or i8; BATCH products of each shape run in one call. Prints {"library": ...,
-    "arithmetic": what the products are computed in, "tensor_cores": whether by tensor cores, "results": [{"m", "n", "k", "op_a",
-    "op_b", "ms"}]}; without a file no results. Exit status 3, with the reason on stderr, where PyTorch or a GPU is missing; 4 where
-    it has no such product.
+  report_cublas.py REPORT.json SECTION [--json FILE]
+
+Takes what the planner's own kernels did in a section of the report, as squares, and prints both times. FILE gets {"results":
+[{"section", "m", "n", "k", "op_a", "op_b", "type", "batch", "library", "arithmetic": what cuBLAS computes in, "tensor_cores":
+whether by tensor cores, "glgemm_ms", "cublas_ms", "ratio": of the rates}]}. Ends with 3 where there are no such products, PyTorch or GPU.
 """
 import argparse
 import json
@@ -81,30 +81,45 @@ def time_product(torch, type, batch, m, n, k, op_a, op_b):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("shapes", nargs="?")
-    parser.add_argument("type", nargs="?", default="f32", choices=TYPES)
-    parser.add_argument("batch", nargs="?", type=int, default=1)
+    parser.add_argument("report", metavar="REPORT.json")
+    parser.add_argument("section", metavar="SECTION")
+    parser.add_argument("--json", metavar="FILE", help="for what was found")
     arguments = parser.parse_args()
-    type, batch = arguments.type, arguments.batch
+    try:
+        with open(arguments.report) as file:
+            benches = json.load(file)["bench"]
+    except (OSError, ValueError, KeyError) as error:
+        parser.error(f"{arguments.report} is no report: {error}")
+    products = [x for bench in benches if bench["section"] == arguments.section for x in bench["found"]["results"]
+                if x["requested"] == "auto"]
+    if not products:
+        print("the report has no products there", file=sys.stderr)
+        sys.exit(3)
     torch = find_torch()
-    name = "PyTorch %s, CUDA %s, %s" % (torch.__version__, torch.version.cuda, torch.cuda.get_device_name())
+    library = f"PyTorch {torch.__version__}, CUDA {torch.version.cuda}, {torch.cuda.get_device_name()}"
+    line = "{:>24}  {:4} {:>6} {:>10} {:>10} {:>6}  {}"
+    print(f"{library}; medians of the GPU's times\n")
+    print(line.format("m x n x k", "type", "batch", "glgemm ms", "cuBLAS ms", "ratio", "cuBLAS' arithmetic"))
     results = []
-    if arguments.shapes:
-        with open(arguments.shapes) as file:
-            lines = [line.strip() for line in file if line.strip()]
-        for line in lines[1:]:
-            m, n, k, op_a, op_b = [part.strip() for part in line.split(",")]
-            shape = dict(m=int(m), n=int(n), k=int(k), op_a=op_a.lower(), op_b=op_b.lower())
-            try:
-                results.append({**shape, "ms": time_product(torch, type, batch, **shape)})
-            except (AttributeError, RuntimeError, TypeError) as error:
-                if type == "f32" or "CUDA" in str(error) or "memory" in str(error):  # those mean something else
-                    raise
-                print("%s: no product of %s: %s" % (name, type, (str(error).splitlines() or [repr(error)])[0]), file=sys.stderr)
-                sys.exit(4)
-    words, by_tensor_cores = arithmetic(torch, type)
-    json.dump({"library": name, "arithmetic": words, "tensor_cores": by_tensor_cores, "results": results}, sys.stdout)
-    print()
+    for ours in products:
+        x = {field: ours[field] for field in ("m", "n", "k", "op_a", "op_b", "type", "batch")}
+        shape = f"{x['m']} x {x['n']} x {x['k']}, {x['op_a']}{x['op_b']}"
+        try:
+            ms = time_product(torch, **x)
+        except (AttributeError, KeyError, RuntimeError, TypeError) as error:
+            why = (str(error).splitlines() or [repr(error)])[0]
+            if x["type"] == "f32" or "CUDA" in why or "memory" in why:  # those mean something else
+                raise
+            print(line.format(shape, x["type"], x["batch"], "-", "-", "-", f"no such product: {why}"))
+            continue
+        words, by_tensor_cores = arithmetic(torch, x["type"])
+        our_ms = ours["kernel_ms"]
+        print(line.format(shape, x["type"], x["batch"], f"{our_ms:.4g}", f"{ms:.4g}", f"{ms / our_ms:.3g}", words))
+        results.append({"section": arguments.section, **x, "library": library, "arithmetic": words, "tensor_cores": by_tensor_cores,
+                        "glgemm_ms": our_ms, "cublas_ms": ms, "ratio": ms / our_ms})
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            json.dump({"results": results}, file)
 
 
 main()
