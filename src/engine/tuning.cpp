@@ -17,6 +17,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/embedded.hpp"
 #include "base/rounding.hpp"
 #include "base/system.hpp"
 #include "kernels/kernels.hpp"
@@ -24,10 +25,6 @@
 #include "plan/problem.hpp"
 
 namespace glgemm {
-
-namespace shaders {
-extern const std::string_view text_of_tuning_builtin;  // generated from tuning_builtin.json
-}
 
 namespace {
 
@@ -258,7 +255,7 @@ TuningTable TuningTable::read(const std::string& name, std::vector<std::string>&
 const TuningTable& TuningTable::built_in() {
   static const TuningTable table = [] {
     std::vector<std::string> notes;
-    return parse(shaders::text_of_tuning_builtin, notes);
+    return parse(embedded::text("tuning_builtin.json"), notes);
   }();
   return table;
 }

@@ -189,7 +189,7 @@ std::string to_string(const ProgramKey& key) {
 }
 
 std::string source(const ProgramKey& key, ShadingLanguage language) {
-  const std::string_view text = shaders::text(name(key.kernel));
+  const std::string text = shaders::text(name(key.kernel));
   const std::size_t first_line_end = text.find('\n') + 1;  // #version must stay first
   std::string result(language == ShadingLanguage::essl_310   ? "#version 310 es\n"
                      : language == ShadingLanguage::essl_320 ? "#version 320 es\n"
@@ -197,7 +197,7 @@ std::string source(const ProgramKey& key, ShadingLanguage language) {
   result += "#define GLGEMM 1\n";  // defaults.glsl does not apply
   for (const auto& [macro, value] : kernels::macros(key)) result += fmt::format("#define {} {}\n", macro, value);
   result += "#line 2\n";  // errors name the line of the .comp file
-  return result += text.substr(first_line_end);
+  return result.append(text, first_line_end);
 }
 
 Traffic traffic(const Problem& problem, const Kernel& kernel) {
@@ -446,7 +446,8 @@ std::string cannot_broadcast(const Problem& problem, const Kernel& kernel, int b
   if (broadcast > 1 && needs_f64(sum_type(problem)))
     return fmt::format("{}: no invocation can ask another for a double", to_string(kernel));
   if (broadcast > 1 && broadcast > limits.subgroup_size)
-    return fmt::format("{}: subgroups are not known to have {} invocations that share numbers fast", to_string(kernel), broadcast);
+    return fmt::format("{}: subgroups are not known to have {} invocations that share numbers fast", to_string(kernel),
+                       broadcast);
   return {};
 }
 

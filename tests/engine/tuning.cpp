@@ -11,15 +11,12 @@
 #include <glgemm/experimental.hpp>
 #include <glgemm/tuning.hpp>
 
+#include "base/embedded.hpp"
 #include "kernels/kernels.hpp"
 #include "support/environment.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace glgemm;
-
-namespace glgemm::shaders {
-extern const std::string_view text_of_tuning_builtin;
-}
 
 namespace {
 
@@ -427,7 +424,7 @@ TEST_CASE("tuning: files are read where they are said to be") {
 
 TEST_CASE("tuning: the built-in table is valid") {
   std::vector<std::string> notes;
-  const TuningTable again = TuningTable::parse(shaders::text_of_tuning_builtin, notes);
+  const TuningTable again = TuningTable::parse(embedded::text("tuning_builtin.json"), notes);
   CHECK(notes == std::vector<std::string>{});
   CHECK(again.to_json() == TuningTable::built_in().to_json());
   for (const TuningEntry& e : again.entries()) check_valid(e);

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <regex>
 #include <set>
@@ -9,6 +10,7 @@
 
 #include <fmt/core.h>
 
+#include "base/embedded.hpp"
 #include "kernels/kernels.hpp"
 #include "kernels/shaders.hpp"
 #include "support/messages.hpp"
@@ -34,7 +36,7 @@ TEST_CASE("the host emits each macro once, and all that have a default; a shader
   std::map<std::string, std::string> all;
   for (const Kernel& kernel : all_kernels())
     for (const auto& [macro, value] : kernels::macros({.kernel = kernel})) all[macro] = value;
-  const std::string text(shaders::text("naive"));
+  const std::string text = shaders::text("naive");
   const std::regex blocks("#ifndef GLGEMM[^]*?#endif"), define("#define (\\w+) (\\w+)\n"), type("B?[FIUC][0-9]\\w*");
   std::size_t types = 0;
   for (auto block = std::sregex_iterator(text.begin(), text.end(), blocks); block != std::sregex_iterator(); ++block) {
@@ -49,7 +51,7 @@ TEST_CASE("the host emits each macro once, and all that have a default; a shader
   }
   CHECK(types == std::size(all_types));
   for (const Kernel& kernel : all_kernels()) {
-    const std::string code = std::regex_replace(std::string(shaders::text(name(kernel))), std::regex("//[^\n]*"), "");
+    const std::string code = std::regex_replace(shaders::text(name(kernel)), std::regex("//[^\n]*"), "");
     std::set<std::string> emitted;
     for (const auto& [macro, value] : kernels::macros({.kernel = kernel})) CHECK_MESSAGE(emitted.insert(macro).second, macro);
     for (const auto& [macro, value] : kernels::family(kernel).macros(kernel))
@@ -58,7 +60,7 @@ TEST_CASE("the host emits each macro once, and all that have a default; a shader
 }
 
 TEST_CASE("each layout of quantised blocks has a part of its own in the shaders, and another one is an error") {
-  const std::string text(shaders::text("naive"));
+  const std::string text = shaders::text("naive");
   std::string layouts;
   const std::regex part("\n#(?:el)?if BLOCK_CODES (== [0-9]+|<= 1)\n");
   for (auto it = std::sregex_iterator(text.begin(), text.end(), part); it != std::sregex_iterator(); ++it)
@@ -71,7 +73,8 @@ TEST_CASE("each layout of quantised blocks has a part of its own in the shaders,
 TEST_CASE("the host and the shaders have the same numbers for uniforms and flags") {
   // gemm.glsl and what it includes are part of every kernel's text.
   // depthwise.comp and texture.comp have uniforms of their own.
-  const std::string text(shaders::text("naive")), of_depthwise(shaders::text("depthwise")), of_texture(shaders::text("texture"));
+  const std::string text = shaders::text("naive"), of_depthwise = shaders::text("depthwise"),
+                    of_texture = shaders::text("texture");
   using Numbers = std::map<std::string, int>;
   const auto found = [&](const char* pattern, std::size_t name, std::size_t number) {
     Numbers result;
@@ -111,6 +114,45 @@ TEST_CASE("a program's source is its shader with the macros before it, complete"
   }
 }
 
+TEST_CASE("a shader's text says of each line which it is of which file, and no #line directive stands in an #if") {
+  const auto lines_of = [](std::string_view text) {
+    std::vector<std::string> result;
+    std::istringstream in{std::string(text)};
+    for (std::string line; std::getline(in, line);) result.push_back(line);
+    return result;
+  };
+  for (const Kernel& kernel : all_kernels()) {
+    const std::string shader(name(kernel));
+    CAPTURE(shader);
+    std::vector<std::vector<std::string>> files = {lines_of(embedded::text(shader + ".comp"))};
+    std::size_t file = 0, at = 0;  // the line that comes next: files[file][at]
+    int depth = 0;                 // of #if
+    for (const std::string& line : lines_of(shaders::text(shader))) {
+      unsigned next = 0, source = 0;
+      if (std::sscanf(line.c_str(), "#line %u %u", &next, &source) == 2) {
+        CHECK_MESSAGE(depth == 0, line);  // a driver that skipped it would count lines wrongly
+        if (source == files.size()) {     // the first of a file that is included by the line that would come next
+          const std::string include = files[file].at(at);
+          REQUIRE_MESSAGE(include.starts_with("#include \""), include);
+          files.push_back(lines_of(embedded::text(include.substr(10, include.rfind('"') - 10))));
+          REQUIRE(!files.back().empty());
+        }
+        REQUIRE(source < files.size());
+        file = source;
+        at = next - 1;
+        continue;
+      }
+      depth += line.starts_with("#if") ? 1 : line.starts_with("#endif") ? -1 : 0;
+      const std::string its = at < files[file].size() ? files[file][at] : "";
+      const bool is_emptied = line.empty() && its.starts_with("#extension GL_GOOGLE_include_directive");
+      if (line != its && !is_emptied) FAIL_CHECK(line, " for ", its);
+      ++at;
+    }
+    CHECK(depth == 0);
+    CHECK((file == 0 && at == files[0].size()));
+  }
+}
+
 TEST_CASE("with few storage buffers a program numbers those that it has") {
   const ProgramKey key{.kernel = parse_kernel("naive"), .epilogue = true, .few_buffers = true, .bias = true};
   const std::string text = source(key);
@@ -133,8 +175,10 @@ TEST_CASE("the table of families: each name once, in each place") {
     CHECK(family->malformed(family->defaults()) == "");
   }
   // A shader for each family, and a family for each shader.
-  const std::vector<std::string_view> shaders = shaders::names();
-  CHECK(std::set<std::string>(shaders.begin(), shaders.end()) == names);
+  std::set<std::string> shaders;
+  for (const std::string_view file : embedded::names())
+    if (file.ends_with(".comp")) shaders.emplace(file.substr(0, file.rfind('.')));
+  CHECK(shaders == names);
   REQUIRE(kernel_table().size() == kernels::product_families().size());
   CHECK(kernel_table().back() == Kernel{});
   for (const Kernel& step : {kernels::pack(), kernels::reduce(), kernels::depthwise(), kernels::texture()}) {
@@ -244,7 +288,7 @@ TEST_CASE("what a family offers to the planner, the tuner and the tests can run,
       const kernels::Loops loops = family->loops(kernel);
       CHECK(loops.of_a_step > 0);
       // A family that does not say how much shared memory it has, has a shader without any.
-      const bool shares = std::regex_search(std::string(shaders::text(family_name)), std::regex("\\nshared "));
+      const bool shares = std::regex_search(shaders::text(family_name), std::regex("\\nshared "));
       CHECK((family->shared_bytes(kernel, Type::f32) > 0) == shares);
       CHECK(kernels::max_k(kernel, 0) + family->k_step(kernel) < std::numeric_limits<int>::max());
       // Kernels that read panels have a panel's width and the uniform for panels, and no others do.
