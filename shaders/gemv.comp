@@ -50,14 +50,14 @@
 #pragma optionNV(unroll all)
 #endif
 
-// A step along k: what 16 bytes of a row of A hold, or one element. It has parts of PART elements, for which B is read at a time.
+// A step along k: what 16 bytes of a row of A hold, or one element. READ_K of them are multiplied at a time: B is read for so many.
 #define BY_LINES (WIDE > 0 && QUANTIZED != 1)
 #if !BY_LINES
 #define STEP 1
-#define PART 1
+#define READ_K 1
 #else
 #define STEP (PER_VECTOR << WORD_SHIFT_A)
-#define PART PER_VECTOR
+#define READ_K PER_VECTOR
 #endif
 #define SUM_VECTORS (WORKGROUP * TM * TN / PER_VECTOR)
 #include "shared_columns.glsl"
@@ -74,11 +74,9 @@ const int span = reach * (OF_TURN / CHUNK);
 // A quad of codes, q, is 4 successive ones, or every other one of 8. It needs so many rows of B, from quad_begin(q) of its chunk on.
 const int together = has_pairs ? 8 : 4;
 int quad_begin(int q) { return code_at(q, 0) / together * together; }
-#define SHARES_ELEMENTS 0  // what is left of k behind the chunks each reads by itself
 #else
 #define OF_TURN STEP
-const int together = PART;
-#define SHARES_ELEMENTS SHARES
+const int together = READ_K;
 #endif
 #define SHARES (SHARED_B && OF_TURN * TN % PER_VECTOR == 0 && WORKGROUP * PER_VECTOR % TN == 0 && LANES_K * OF_TURN <= SHARED_K)
 
@@ -136,30 +134,30 @@ ACC[together * TN] shared_rows(int base, int first) {
 }
 #endif
 
-// The PART rows of B that belong to part `part`, a constant, of the step that begins with p. `base`: p's row in shared memory.
-ACC[TN * PART] part_of_b(Columns its, int p, int part, int base) {
-  ACC x[TN * PART];
+// The READ_K rows of B that belong to read `read`, a constant, of the step that begins with p. `base`: p's row in shared memory.
+ACC[TN * READ_K] rows_of_b(Columns its, int p, int read, int base) {
+  ACC x[TN * READ_K];
 #if PANELS
-  for (int e = 0; e < PART; ++e) {
-    ACC row[TN] = row_of_panels(its, p + part * PART + e);
-    for (int j = 0; j < TN; ++j) x[j * PART + e] = row[j];
+  for (int e = 0; e < READ_K; ++e) {
+    ACC row[TN] = row_of_panels(its, p + read * READ_K + e);
+    for (int j = 0; j < TN; ++j) x[j * READ_K + e] = row[j];
   }
-#elif SHARES_ELEMENTS
-  ACC rows[together * TN] = shared_rows(base, part * PART);
+#elif SHARES && !defined CHUNK  // behind chunks each reads what is left of k by itself
+  ACC rows[together * TN] = shared_rows(base, read * READ_K);
   for (int j = 0; j < TN; ++j)
-    for (int e = 0; e < PART; ++e) x[j * PART + e] = rows[e * TN + j];
+    for (int e = 0; e < READ_K; ++e) x[j * READ_K + e] = rows[e * TN + j];
 #elif B_READS == VECTORS && QUANTIZED != 1
   for (int j = 0; j < TN; ++j) {
-    ACC y[PER_VECTOR] = elements_of(vector_b(raw_b((its.b[j] + p + part * PART) / PER_VECTOR), 0));
-    for (int e = 0; e < PART; ++e) x[j * PART + e] = conjugate_if(CONJUGATE_B, y[e]);
+    ACC y[PER_VECTOR] = elements_of(vector_b(raw_b((its.b[j] + p + read * READ_K) / PER_VECTOR), 0));
+    for (int e = 0; e < READ_K; ++e) x[j * READ_K + e] = conjugate_if(CONJUGATE_B, y[e]);
   }
 #elif INDEXED_B
   for (int j = 0; j < TN; ++j)
-    for (int e = 0; e < PART; ++e) x[j * PART + e] = load_b(its.b[j] + row_of_b(p + part * PART + e));
+    for (int e = 0; e < READ_K; ++e) x[j * READ_K + e] = load_b(its.b[j] + row_of_b(p + read * READ_K + e));
 #else
-  int at = (p + part * PART) * b_at.y;
+  int at = (p + read * READ_K) * b_at.y;
   for (int j = 0; j < TN; ++j)
-    for (int e = 0; e < PART; ++e) x[j * PART + e] = load_b(its.b[j] + at + e * b_at.y);
+    for (int e = 0; e < READ_K; ++e) x[j * READ_K + e] = load_b(its.b[j] + at + e * b_at.y);
 #endif
   return x;
 }
@@ -235,7 +233,52 @@ void multiply_chunk(int number, int p, Row rows[TM], Columns its, int from) {
   QUAD(0) QUAD(1) QUAD(2) QUAD(3) QUAD(4) QUAD(5) QUAD(6) QUAD(7)
   if (quads == 16) { QUAD(8) QUAD(9) QUAD(10) QUAD(11) QUAD(12) QUAD(13) QUAD(14) QUAD(15) }
 }
+
+// Adds up the products of the elements of k from `from` to `last` that are this lane's: in chunks, of rows of codes.
+void multiply_rows(Row rows[TM], Columns its, int lane_k, int from, int last) {
+  for (int p = from + lane_k * OF_TURN; p < last; p += LANES_K * OF_TURN) {
+    multiply_chunk(0, p, rows, its, from);
+    if (OF_TURN > CHUNK) {
+      multiply_chunk(1, p, rows, its, from);
+      multiply_chunk(2, p, rows, its, from);
+      multiply_chunk(3, p, rows, its, from);
+    }
+  }
+}
 #endif
+
+// The same in steps, of rows that begin there. With WIDE, every part of k is a multiple of 16 bytes.
+void multiply_rows(int a[TM], Columns its, int lane_k, int from, int last) {
+  for (int p = from + lane_k * STEP; p < last; p += LANES_K * STEP) {
+#if STEP > READ_K
+    uvec4 as[TM];
+    for (int i = 0; i < TM; ++i) as[i] = bits_a(a[i] + p);
+#endif
+    for (int read = 0; read < STEP / READ_K; ++read) {
+      ACC b[TN * READ_K] = rows_of_b(its, p, read, p - from);
+      for (int i = 0; i < TM; ++i) {
+#if STEP > READ_K
+        ACC x[READ_K] = elements_of(part_of_a(as[i], read));
+#elif BY_LINES
+        ACC x[READ_K] = elements_of(part_of_a(bits_a(a[i] + p), 0));
+#endif
+#if BY_LINES
+        for (int e = 0; e < READ_K; ++e) x[e] = conjugate_if(CONJUGATE_A, x[e]);
+#else
+        ACC x[1] = ACC[1](load_a(a[i] + column_of_a(p)));
+#endif
+        for (int j = 0; j < TN; ++j)
+          for (int e = 0; e < READ_K; ++e) sum[i][j] = multiply_add(sum[i][j], x[e], b[j * READ_K + e]);
+      }
+    }
+  }
+}
+
+// Element q of the workgroup's, whose first row and column these are.
+void finish_element(int q, int layer, int row, int column) {
+  int s = q / turn, r = row + s % TM * turn + q % turn, c = column + s / TM;
+  if (r < size.x && c < size.y) finish(layer, r, c, SUM_OF_VECTOR(sums[s / at_once * turn + q % turn], s % at_once));
+}
 
 void main() {
   int layer = z0 + int(gl_WorkGroupID.z);
@@ -268,56 +311,20 @@ void main() {
   Row rows[TM];
   for (int i = 0; i < TM; ++i) rows[i] = row_of_codes(a[i]);
   int whole = has_chunks() ? begin + (end - begin) / span * span : begin;
+#else
+  int rows[TM] = a, whole = end;
+#endif
 #if SHARES
   for (int from = begin, last = min(from + SHARED_K, whole); from < whole; from = last, last = min(from + SHARED_K, whole)) {
     bring_columns(columns, lane, from, whole);
-#else
-  {
-    int from = begin, last = whole;
-#endif
-    for (int p = from + lane_k * OF_TURN; p < last; p += LANES_K * OF_TURN) {
-      multiply_chunk(0, p, rows, its, from);
-      if (OF_TURN > CHUNK) {
-        multiply_chunk(1, p, rows, its, from);
-        multiply_chunk(2, p, rows, its, from);
-        multiply_chunk(3, p, rows, its, from);
-      }
-    }
+    multiply_rows(rows, its, lane_k, from, last);
   }
-  begin = whole;
-#endif
-  // With WIDE, every part of k is a multiple of 16 bytes.
-#if SHARES_ELEMENTS
-  for (int from = begin, last = min(from + SHARED_K, end); from < end; from = last, last = min(from + SHARED_K, end)) {
-    bring_columns(columns, lane, from, end);
 #else
-  {
-    int from = begin, last = end;
+  multiply_rows(rows, its, lane_k, begin, whole);
 #endif
-    for (int p = from + lane_k * STEP; p < last; p += LANES_K * STEP) {
-#if STEP > PART
-      uvec4 as[TM];
-      for (int i = 0; i < TM; ++i) as[i] = bits_a(a[i] + p);
+#ifdef CHUNK
+  multiply_rows(a, its, lane_k, whole, end);
 #endif
-      for (int part = 0; part < STEP / PART; ++part) {
-        ACC b[TN * PART] = part_of_b(its, p, part, p - from);
-        for (int i = 0; i < TM; ++i) {
-#if STEP > PART
-          ACC x[PART] = elements_of(part_of_a(as[i], part));
-#elif BY_LINES
-          ACC x[PART] = elements_of(part_of_a(bits_a(a[i] + p), 0));
-#endif
-#if BY_LINES
-          for (int e = 0; e < PART; ++e) x[e] = conjugate_if(CONJUGATE_A, x[e]);
-#else
-          ACC x[1] = ACC[1](load_a(a[i] + column_of_a(p)));
-#endif
-          for (int j = 0; j < TN; ++j)
-            for (int e = 0; e < PART; ++e) sum[i][j] = multiply_add(sum[i][j], x[e], b[j * PART + e]);
-        }
-      }
-    }
-  }
 
 #if SHARED_B
   barrier();  // all have read the columns
@@ -338,12 +345,8 @@ void main() {
   barrier();
 #endif
 #if TM * TN <= LANES_K  // one element at most for each invocation
-  int q = lane;
-  if (q < elements) {
+  if (lane < elements) finish_element(lane, layer, row, column);
 #else
-  for (int q = lane; q < elements; q += WORKGROUP) {
+  for (int q = lane; q < elements; q += WORKGROUP) finish_element(q, layer, row, column);
 #endif
-    int s = q / turn, r = row + s % TM * turn + q % turn, c = column + s / TM;
-    if (r < size.x && c < size.y) finish(layer, r, c, SUM_OF_VECTOR(sums[s / at_once * turn + q % turn], s % at_once));
-  }
 }
