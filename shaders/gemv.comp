@@ -162,8 +162,12 @@ ACC[TN * READ_K] rows_of_b(Columns its, int p, int read, int base) {
   return x;
 }
 
-// The sums of this invocation.
+// The sums of this invocation. They are cleared before what adds to them, also in the order of this text: Mesa warns of others.
 ACC sum[TM][TN];
+void clear_sums() {
+  for (int i = 0; i < TM; ++i)
+    for (int j = 0; j < TN; ++j) sum[i][j] = ACC(0);
+}
 
 #ifdef CHUNK
 // One chunk of each row, and the products of its groups.
@@ -303,8 +307,7 @@ void main() {
   int columns[PER_VECTOR] = columns_to_bring(z, column, lane);
 #endif
 
-  for (int i = 0; i < TM; ++i)
-    for (int j = 0; j < TN; ++j) sum[i][j] = ACC(0);
+  clear_sums();
   int begin = begin_k(layer), end = end_k(layer);
 #ifdef CHUNK
   hidden = uint(min(a[0], 0));
