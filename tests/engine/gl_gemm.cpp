@@ -154,11 +154,13 @@ TEST_CASE_TEMPLATE("gemv reads A and the columns of B by vectors where both lie 
   if (!test::has_type(type_of<T>())) return;
   Engine& engine = test::engine();
   const bool has_images = engine.limits().cpu && engine.limits().image_buffer_bytes > 0;
+  auto turn = 16 * static_cast<std::size_t>(type_of<T>());
   for (const std::int64_t k : {208, 209})
     for (const Op op_b : {Op::none, Op::conjugate_transpose})
       for (const char* kernel :
            {"gemv:tile_m=2,tile_n=2,lanes_k=1", "gemv:tile_m=8,tile_n=1,lanes_k=2", "gemv:tile_m=4,tile_n=4,lanes_k=4",
             "gemv:tile_m=2,tile_n=4,lanes_k=4,workgroup=32,shared_b=1"}) {
+        if (!test::part().has(turn++)) continue;
         const std::int64_t m = kernels::min_image_bytes / (k * static_cast<std::int64_t>(sizeof(T))) + 5, n = 3;
         CAPTURE(k);
         CAPTURE(std::string(kernel));
@@ -186,8 +188,10 @@ TEST_CASE_TEMPLATE("elements of 8 and 16 bits are read a vector at a time, howev
   Engine& engine = test::engine();
   const PlanOptions options = test::with_kernel("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=4");
   const Matrix<T> a = random_integer_matrix<T>(48, 80, 3, 1), b = random_integer_matrix<T>(80, 32, 3, 2);
+  auto turn = 4 * static_cast<std::size_t>(type_of<T>());
   for (const Op op_a : {Op::none, Op::transpose})
     for (const Op op_b : {Op::none, Op::transpose}) {
+      if (!test::part().has(turn++)) continue;
       CAPTURE(op_a == Op::none);
       CAPTURE(op_b == Op::none);
       const DeviceMatrix stored_a(engine, apply_op(op_a, a)), stored_b(engine, apply_op(op_b, b)),
