@@ -13,6 +13,7 @@
 #include "support/functions.hpp"
 #include "support/gl_test.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/test_part.hpp"
 
 using namespace glgemm;
 
@@ -101,12 +102,12 @@ bool copies_textures(Engine& engine) {
 }
 
 /// Has a context lost after no call, after one, two and so on, until it is lost no more: by making an engine (`use` is null), or
-/// by what is done with one.
+/// by what is done with one. Of a part I/N it is each N-th number of calls from I on.
 void survives(const std::string& name, bool (*use)(Engine&), const EngineOptions& options = test::engine_options(),
               unsigned wait = 0) {
   INFO(name);
-  std::int64_t calls = 0;
-  for (bool lost = true; lost; ++calls) {
+  std::int64_t calls = test::part().index;
+  for (bool lost = true; lost; calls += test::part().of) {
     std::optional<Engine> engine;
     std::string wrong;
     try {
