@@ -353,7 +353,7 @@ TEST_CASE("program cache: a second process makes its programs in less than 0.3 o
                       "dispatched: {:.3g} ms, then {:.3g} ms)",
                       ratio, median(made[0]), median(made[1]), median(dispatched[0]), median(dispatched[1])));
   // Some of Mesa's drivers for GPUs (iris, crocus, asahi, nouveau) compile what they load: their ratio is 0.5 to 1.
-  CHECK_RESULT(ratio < 0.3);
+  CHECK_TIME((ratio < 0.3 || !test::computes()));
 }
 
 // For the next case, which runs it. Each line tells how long the first of its kind takes after prepare, over the fastest of later
@@ -459,7 +459,7 @@ TEST_CASE("program cache: in a second process too, nothing takes more than 3 tim
   const auto worst = [&] {
     return std::max_element(least.begin(), least.end(), [](const auto& x, const auto& y) { return x.second < y.second; })->second;
   };
-  for (int turn = 0; turn < 8 && (turn == 0 || worst() > 3); ++turn) {
+  for (int turn = 0; turn < 8 && (turn == 0 || (worst() > 3 && test::times_count())); ++turn) {
     const std::string said = said_in_a_process("prepared timed", folder.file("programs"), true);
     for (std::size_t at = 0; (at = said.find("case=", at)) != std::string::npos; ++at) {
       const std::size_t first = said.find(" first_ms=", at), later = said.find(" later_ms=", first);
@@ -470,7 +470,11 @@ TEST_CASE("program cache: in a second process too, nothing takes more than 3 tim
     }
     REQUIRE(least.size() > 10);
   }
-  for (const auto& [name, ratio] : least) CHECK_MESSAGE((ratio <= 3 || !test::computes()), name, ": ", ratio);
+  for (const auto& [name, ratio] : least) {
+    CAPTURE(name);
+    CAPTURE(ratio);
+    CHECK_TIME((ratio <= 3 || !test::computes()));
+  }
   MESSAGE(fmt::format("first run after prepare in a second process, over a later one: {:.3g}, the worst of {} kinds, the driver's own "
                       "cache empty",
                       worst(), least.size()));

@@ -57,6 +57,24 @@ PlanOptions with_short_loops(const Engine& engine, PlanOptions options = {}, std
 /// the type was left out.
 bool has_type(Type type);
 
+/// Whether times of this program say anything: not where a sanitizer slows down its memory and what calls it.
+constexpr bool times_count() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return false;
+#else
+  return true;
+#endif
+}
+
+/// CHECK of times, in ratio to others: measured everywhere, and compared where they count.
+#define CHECK_TIME(...)                                              \
+  do {                                                               \
+    if (glgemm::test::times_count())                                 \
+      CHECK(__VA_ARGS__);                                            \
+    else                                                             \
+      MESSAGE("not compared, under a sanitizer: " << (__VA_ARGS__)); \
+  } while (false)
+
 /// CHECK of what was computed, copied or drawn: evaluated everywhere, and compared where the device computes.
 #define CHECK_RESULT(...)                                          \
   do {                                                             \

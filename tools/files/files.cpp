@@ -360,4 +360,8 @@ LastWords::~LastWords() {
   last_words = before_;
 }
 
+void LastWords::end() noexcept {
+  last_words = nullptr;
+}
+
 }  // namespace glgemm::tools

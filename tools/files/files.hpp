@@ -190,6 +190,9 @@ class LastWords {
   LastWords(const LastWords&) = delete;
   LastWords& operator=(const LastWords&) = delete;
 
+  /// From now on nothing is said.
+  static void end() noexcept;
+
  private:
   std::string text_;
   const std::string* before_;

@@ -48,8 +48,13 @@ class Mpi {
     int level = 0;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    if (!first()) LastWords::end();
   }
-  ~Mpi() { MPI_Finalize(); }
+  /// Where one rank fails, mpirun ends the others by the signal that it sends when a user interrupts it.
+  ~Mpi() {
+    LastWords::end();
+    MPI_Finalize();
+  }
   Mpi(const Mpi&) = delete;
   Mpi& operator=(const Mpi&) = delete;
   int rank() const noexcept { return rank_; }
