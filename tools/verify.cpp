@@ -73,11 +73,11 @@ NpyType settle_types(FileProduct& product, const Arguments& arguments, const Npy
 
 /// Holds a product that is within its bounds to the bits that Precision::reproducible promises.
 template <class T, class C>
-void check_bits(ProductCheck& found, const HostProduct<T, C>& p, const Matrix<C>& c) {
+void check_bits(ProductCheck& found, const HostProduct& p, const AnyMatrix& c) {
   if (!found.passed) return;
   std::int64_t others = 0, item = 0;
   std::string first;
-  for_each_item(p, c, [&](const Matrix<T>& a, const Matrix<T>& b, const Matrix<C>& c_item, const Terms<T, C>& terms) {
+  for_each_item<T, C>(p, c, [&](const Matrix<T>& a, const Matrix<T>& b, const Matrix<C>& c_item, const Terms<T, C>& terms) {
     const Matrix<C> expected = canonical_product(a, b, terms);
     for (std::int64_t i = 0; i < expected.rows(); ++i)
       for (std::int64_t j = 0; j < expected.columns(); ++j) {
@@ -96,10 +96,10 @@ void check_bits(ProductCheck& found, const HostProduct<T, C>& p, const Matrix<C>
 }
 
 /// For a product of truths, whose elements are true where a sum is not 0: C with that sum in place of each such element.
-Matrix<double> as_sums(const HostProduct<double, double>& p, const Matrix<double>& c) {
-  Matrix<double> sums = c;
+Matrix<double> as_sums(const HostProduct& p, const AnyMatrix& c) {
+  Matrix<double> sums = c.as<double>();
   std::int64_t row = 0;
-  for_each_item(p, c, [&](const auto& a, const auto& b, const Matrix<double>& c_item, const auto& terms) {
+  for_each_item<double, double>(p, c, [&](const auto& a, const auto& b, const Matrix<double>& c_item, const auto& terms) {
     const Matrix<double> expected = canonical_product(a, b, terms);
     for (std::int64_t i = 0; i < expected.rows(); ++i, ++row)
       for (std::int64_t j = 0; j < expected.columns(); ++j)
@@ -108,19 +108,18 @@ Matrix<double> as_sums(const HostProduct<double, double>& p, const Matrix<double
   return sums;
 }
 
-template <class T, class C>
 ProductCheck check_files(const FileProduct& product, const NpyFile& c, const NpyType& c_type, bool full, Precision precision,
                          int digits) {
   std::vector<std::string> notes;
-  HostProduct<T, C> p = read_product<T, C>(product, notes);
+  HostProduct p = read_product(product, notes);
   p.precision = precision;
   p.digits = digits;
-  Matrix<C> values = read_matrix<C>(c, notes);
-  if constexpr (std::is_same_v<T, double> && std::is_same_v<C, double>)
-    if (product.integers && c_type.kind == 'b') values = as_sums(p, values);
+  AnyMatrix values = read_any(c, notes);
+  if (product.integers && c_type.kind == 'b') values = as_sums(p, values);
   for (const std::string& note : notes) std::cerr << "glgemm verify: note: " << visible(note) << '\n';
   ProductCheck found = check(p, values, full);
-  if (precision == Precision::reproducible) check_bits(found, p, values);
+  if (precision == Precision::reproducible)
+    with_types(p.a.type(), p.c_type, [&]<class T, class C>(T, C) { check_bits<T, C>(found, p, values); });
   return found;
 }
 
@@ -152,15 +151,13 @@ int tell(Arguments& arguments, const ProductCheck& result, const std::string& te
 }
 
 /// Compares all of the output, or some of its pixels.
-template <class T, class C>
 Check check_convolution_of(FileConvolution& files, bool full, Precision precision) {
-  const Matrix<T> x = read_matrix<T>(files.input, files.notes), w = read_matrix<T>(files.filters, files.notes);
-  const Matrix<C> y = read_matrix<C>(files.output, files.notes);
+  const AnyMatrix x = read_any(files.input, files.notes), w = read_any(files.filters, files.notes),
+                  y = read_any(files.output, files.notes);
   constexpr double sampled = 0x1p28;  // multiply-adds
   const double of_pixel = flops_of(files.convolution) / 2 / static_cast<double>(product_of(files.convolution).m);
   const std::int64_t samples = full ? -1 : std::max<std::int64_t>(64, static_cast<std::int64_t>(sampled / of_pixel));
-  return check_convolution(Engine::problem(files.convolution), std::span<const T>(x.elements()), std::span<const T>(w.elements()),
-                           std::span<const C>(y.elements()), samples, 1, precision);
+  return check_convolution(Engine::problem(files.convolution), x, w, y, samples, precision);
 }
 
 int verify_convolution(Arguments& arguments) {
@@ -174,9 +171,7 @@ int verify_convolution(Arguments& arguments) {
   require_known(precision, files.type);
   arguments.json.open();
   ProductCheck result;
-  static_cast<Check&>(result) = with_types(files.type, files.convolution.output.type, [&]<class T, class C>(T, C) {
-    return check_convolution_of<T, C>(files, checks_all(arguments, flops_of(files.convolution) / 2), precision);
-  });
+  static_cast<Check&>(result) = check_convolution_of(files, checks_all(arguments, flops_of(files.convolution) / 2), precision);
   for (const std::string& note : files.notes) std::cerr << "glgemm verify: note: " << visible(note) << '\n';
   const std::string text = to_string(files.convolution), types = to_string(formats_of(files.convolution));
   return tell(
@@ -217,8 +212,7 @@ int verify(Arguments& arguments) {
                                                                                      ? "products of integers"
                                                                                      : "the bits of --precision reproducible"));
   const bool full = precision == Precision::reproducible || checks_all(arguments, work);
-  const ProductCheck result = with_types(
-      product, [&]<class T, class C>(T, C) { return check_files<T, C>(product, c, c_type, full, precision, arguments.digits); });
+  const ProductCheck result = check_files(product, c, c_type, full, precision, arguments.digits);
 
   const int status =
       tell(arguments, result, product_text(arguments, arguments.product, product), {product.m, product.n, product.k},

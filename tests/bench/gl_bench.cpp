@@ -519,9 +519,8 @@ TEST_CASE("a factor that is stored in another format is checked as what it stand
                                   "per_tensor:codes=f8e4m3/f32", "f16/f32"}) {
     CAPTURE(std::string(types));
     const Formats formats = parse_formats(types);
-    HostProduct<float> product = random_product<float>({5, 3, 40}, 2, 1);
-    const Matrix<float> before = product.a;
-    store_as(formats, product);
+    const HostProduct product = random_product({5, 3, 40}, formats, 2, 1);
+    const AnyMatrix before = random_product({5, 3, 40}, {}, 2, 1).a;
     CHECK(product.quantized == static_cast<bool>(formats.a.quantization));
     REQUIRE(product.stored_a);
     CHECK(!product.stored_b);
@@ -532,7 +531,7 @@ TEST_CASE("a factor that is stored in another format is checked as what it stand
     CHECK(host.type == formats.a.type);
     if (!formats.a.quantization) continue;
     const auto& [format, rows, columns, bytes, scales, zeros] = *product.stored_a;
-    CHECK(test::numbers_of({format.quantization, rows, columns, bytes, scales, zeros}) == product.a);
+    CHECK(test::numbers_of({format.quantization, rows, columns, bytes, scales, zeros}) == product.a.as<float>());
   }
 }
 

@@ -137,9 +137,9 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
       left_out.push_back("size " + to_string(shape));
       continue;
     }
-    const std::unique_ptr<Trial> trial = make_trial(shape, options);
+    Trial trial(shape, options);
     progress.show(work_done, to_string(shape) + ", serial loop");
-    const Baseline baseline = trial->serial(options.cpu_seconds);
+    const Baseline baseline = trial.serial(options.cpu_seconds);
     const bool band = baseline.rows_measured < shape.m;
     const bool too_long = band || baseline.ms > 1000 * options.cpu_seconds;
     if (band)
@@ -157,7 +157,7 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
     entrants.begins = [&](const std::string& who) { progress.show(work_done, to_string(shape) + ", " + who); };
     entrants.checked = [&] { work_done += work(shape); };
     std::vector<double> rates;
-    const std::vector<Measurement> results = trial->measure(engine, entrants, options, rates);
+    const std::vector<Measurement> results = trial.measure(engine, entrants, options, rates);
     for (std::size_t i = results.size(); i < job.kernels.size() + peers.size(); ++i)
       left_out.push_back((i < job.kernels.size() ? job.kernels[i].text : peers[i - job.kernels.size()].name()) + " at size " +
                          to_string(shape));

@@ -94,8 +94,8 @@ BenchResult run_enqueue(const BenchOptions& options, Engine& engine, std::ostrea
   Progress progress(static_cast<double>(options.shapes.size()));
   for (const Shape& shape : options.shapes) {
     progress.show(static_cast<double>(&shape - options.shapes.data()), to_string(shape));
-    const std::unique_ptr<Trial> trial = make_trial(shape, options);
-    const auto enqueue = trial->on_device(engine, plan_options(options.kernels.front()));
+    Trial trial(shape, options);
+    const auto enqueue = trial.on_device(engine, plan_options(options.kernels.front()));
     Report report;
     enqueue(&report);
     for (const bool in_scope : {true, false}) {
@@ -135,7 +135,7 @@ BenchResult run_enqueue(const BenchOptions& options, Engine& engine, std::ostrea
 
 BenchResult run_first_child(const BenchOptions& options, const std::string& device) {
   const Shape& shape = options.shapes.front();
-  const std::unique_ptr<Trial> trial = make_trial(shape, options);
+  Trial trial(shape, options);
   int compiled = 0, loaded = 0;
   EngineOptions engine_options;
   engine_options.log = [&](std::string_view line) {
@@ -148,12 +148,12 @@ BenchResult run_first_child(const BenchOptions& options, const std::string& devi
   const auto begin = Clock::now();
   Engine engine(HeadlessContext::get_proc_address, engine_options);
   const PlanOptions plan = plan_options(options.kernels.front());
-  const Report report = trial->run(engine, plan);
+  const Report report = trial.run(engine, plan);
   const double first_ms = milliseconds_since(begin);
   const double first_ended = milliseconds_now();
-  const Check check = trial->check_host(options.check == CheckMethod::full);
+  const Check check = trial.check_host(options.check == CheckMethod::full);
   const auto again = Clock::now();
-  trial->run(engine, plan);
+  trial.run(engine, plan);
   const double again_ms = milliseconds_since(again);
   Json json = bench_json(engine.device(), {}, nullptr);
   engine.release();

@@ -1,7 +1,5 @@
 // Measures convolutions beside the plain products that have as many multiply-adds.
 #include <algorithm>
-#include <cstring>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <vector>
@@ -31,39 +29,22 @@ struct LeftOut : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A convolution of random elements, of whatever type.
+/// A convolution of random elements.
 class ConvolutionTrial {
  public:
-  ConvolutionTrial() = default;
-  ConvolutionTrial(const ConvolutionTrial&) = delete;
-  ConvolutionTrial& operator=(const ConvolutionTrial&) = delete;
-  virtual ~ConvolutionTrial() = default;
-  /// What Engine::convolve gets.
-  virtual const Convolution& convolution() const = 0;
-  /// Compares the output with a serial loop in double: some pixels of it alone, unless `full`.
-  virtual ProductCheck check(bool full) const = 0;
-  /// The same convolution in numbers of one type, and its elements handed to a peer; and the check of what the peer finds.
-  virtual PeerProblem peer_problem() const = 0;
-  virtual void load(PeerClient& peer) const = 0;
-  virtual ProductCheck check(PeerClient& peer, bool full) const = 0;
-};
-
-template <class T>
-class TypedConvolutionTrial : public ConvolutionTrial {
- public:
-  using C = accumulator_t<T>;
-
-  TypedConvolutionTrial(Engine& engine, const Convolution& convolution)
-      : convolution_(convolution),
+  ConvolutionTrial(Engine& engine, const Convolution& convolution)
+      : engine_(engine),
+        convolution_(convolution),
+        type_(one_type(formats_of(convolution))),
         k_(filter_elements(convolution) / convolution.output.channels),
-        input_(random_matrix<T>(1, input_elements(convolution), 1)),
-        filters_(random_matrix<T>(convolution.output.channels, row_of_filters(), 2)),
-        output_(engine, 1, output_elements(convolution), type_of<C>()) {
+        input_(random_numbers(type_, 1, input_elements(convolution), 1)),
+        filters_(random_numbers(type_, convolution.output.channels, row_of_filters(), 2)),
+        output_(engine, 1, output_elements(convolution), accumulator(type_)) {
     const auto stored_input = store(formats_of(convolution).a, input_, 4);
     const auto stored_filters = store(formats_of(convolution).b, filters_, 5);
     device_input_.emplace(engine, stored_input, input_);
     device_filters_.emplace(engine, stored_filters, filters_);
-    output_.upload(poisoned<C>(1, output_.columns()));
+    upload(engine, nothing(), output_);
     convolution_.input.buffer = device_input_->view().buffer;
     const BufferView filters = device_filters_->view();
     convolution_.filters.buffer = filters.buffer;
@@ -72,55 +53,57 @@ class TypedConvolutionTrial : public ConvolutionTrial {
     convolution_.output.buffer = output_.view().buffer;
   }
 
-  const Convolution& convolution() const override { return convolution_; }
+  /// What Engine::convolve gets.
+  const Convolution& convolution() const { return convolution_; }
 
-  ProductCheck check(bool full) const override { return check(output_.template download<C>(), full); }
+  /// Compares the output with a serial loop in double: some pixels of it alone, unless `full`.
+  ProductCheck check(bool full) const { return check(download(engine_, output_), full); }
 
-  PeerProblem peer_problem() const override {
+  /// The same convolution in numbers of one type, and its elements handed to a peer; and the check of what the peer finds.
+  PeerProblem peer_problem() const {
     PeerProblem problem;
-    problem.type = type_of<T>();
+    problem.type = type_;
     problem.convolution = Engine::problem(convolution_);
     return problem;
   }
-  void load(PeerClient& peer) const override {
-    const std::vector<T> filters = dense_filters();
-    const Matrix<C> nothing = poisoned<C>(1, output_.columns());
-    peer.load(peer_problem(), std::as_bytes(input_.elements()), std::as_bytes(std::span(filters)),
-              std::as_bytes(nothing.elements()));
-  }
-  ProductCheck check(PeerClient& peer, bool full) const override {
-    Matrix<C> output(1, output_.columns());
-    const std::span<const std::byte> found = peer.fetch();
-    std::memcpy(output.data(), found.data(), found.size());
+  void load(PeerClient& peer) const { peer.load(peer_problem(), input_.bytes(), dense_filters().bytes(), nothing().bytes()); }
+  ProductCheck check(PeerClient& peer, bool full) const {
+    AnyMatrix output = nothing();
+    std::ranges::copy(peer.fetch(), output.bytes().begin());
     return check(output, full);
   }
 
  private:
+  AnyMatrix nothing() const { return poisoned(output_.type(), 1, output_.columns()); }
+
   /// Without what fills up the last block of a row.
-  std::vector<T> dense_filters() const {
-    std::vector<T> filters;
-    for (std::int64_t row = 0; row < filters_.rows(); ++row)
-      filters.insert(filters.end(), filters_.data() + row * filters_.columns(), filters_.data() + row * filters_.columns() + k_);
+  AnyMatrix dense_filters() const {
+    AnyMatrix filters(type_, filters_.rows(), k_);
+    const auto bytes = static_cast<std::size_t>(k_ * element_bytes(type_)),
+               stride = filters_.bytes().size() / static_cast<std::size_t>(filters_.rows());
+    for (std::size_t row = 0; row * stride < filters_.bytes().size(); ++row)
+      std::ranges::copy(filters_.bytes().subspan(row * stride, bytes),
+                        filters.bytes().begin() + static_cast<std::ptrdiff_t>(row * bytes));
     return filters;
   }
 
-  ProductCheck check(const Matrix<C>& output, bool full) const {
-    const std::vector<T> filters = dense_filters();
-    ProductCheck result;
+  ProductCheck check(const AnyMatrix& output, bool full) const {
+    const AnyMatrix filters = dense_filters();
     constexpr double sampled = 0x1p24;  // multiply-adds
     const double of_pixel = static_cast<double>(k_ * convolution_.output.channels);
-    static_cast<Check&>(result) =
-        check_convolution(Engine::problem(convolution_), std::span<const T>(input_.elements()), std::span<const T>(filters),
-                          std::span<const C>(output.elements()),
-                          full ? -1 : std::max<std::int64_t>(64, static_cast<std::int64_t>(sampled / of_pixel)));
+    const std::int64_t samples = full ? -1 : std::max<std::int64_t>(64, static_cast<std::int64_t>(sampled / of_pixel));
+    ProductCheck result;
+    static_cast<Check&>(result) = check_convolution(Engine::problem(convolution_), input_, filters, output, samples);
     return result;
   }
 
   std::int64_t row_of_filters() const { return row_elements(formats_of(convolution_).b, k_); }
 
+  Engine& engine_;
   Convolution convolution_;
+  Type type_;  ///< in which it is checked
   std::int64_t k_;
-  Matrix<T> input_, filters_;
+  AnyMatrix input_, filters_;
   std::optional<DeviceFactor> device_input_, device_filters_;
   DeviceMatrix output_;
 };
@@ -218,22 +201,20 @@ ConvolutionRow measure(Engine& engine, const NamedConvolution& named, const Benc
     throw LeftOut(fmt::format("it needs {}, and this machine has {} of memory", bytes_text(bytes), bytes_text(machine_memory())));
 
   const BenchOptions plain = plain_options(convolution, options);
-  const std::unique_ptr<ConvolutionTrial> trial = with_type(plain.type(), [&]<class T>(T) -> std::unique_ptr<ConvolutionTrial> {
-    return std::make_unique<TypedConvolutionTrial<T>>(engine, convolution);
-  });
-  run_within(engine, trial->convolution(), plan_with, seconds);
+  const ConvolutionTrial trial(engine, convolution);
+  run_within(engine, trial.convolution(), plan_with, seconds);
   constexpr double full_work = 0x1p29;  // operations: about a second of a serial loop
   const bool full =
       options.check == CheckMethod::full || (options.check == CheckMethod::automatic && flops_of(convolution) <= full_work);
-  row.check = trial->check(full);
-  for (PeerClient& peer : peers) row.peers.push_back(start(peer, *trial, full));
+  row.check = trial.check(full);
+  for (PeerClient& peer : peers) row.peers.push_back(start(peer, trial, full));
 
   Shape shape = row.product;
   if (convolution.filters.layout != FilterLayout::hwio && !convolution.transposed) shape.op_b = Op::transpose;
-  std::unique_ptr<Trial> product;
+  std::optional<Trial> product;
   std::function<void(Report*)> multiply;
   try {
-    product = make_trial(shape, plain);
+    product.emplace(shape, plain);
     multiply = product->on_device(engine, plan_with);
     multiply(nullptr);
   } catch (const std::exception& error) {  // im2col's matrix may be too large for what a convolution is not
@@ -242,7 +223,7 @@ ConvolutionRow measure(Engine& engine, const NamedConvolution& named, const Benc
   }
   const auto begin = Clock::now();
   for (int i = 0; options.repeats ? i < *options.repeats : i < 3 || (i < 50 && milliseconds_since(begin) < 1000); ++i) {
-    const Times times = timed([&](Report* report) { engine.convolve(trial->convolution(), plan_with, report); });
+    const Times times = timed([&](Report* report) { engine.convolve(trial.convolution(), plan_with, report); });
     row.times.push_back(times.kernel);
     row.call_times.push_back(times.call);
     if (multiply) row.plain_times.push_back(timed(multiply).kernel);

@@ -2,10 +2,7 @@
 #include "bench/measure.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <numeric>
-#include <random>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -14,10 +11,8 @@
 #include <glgemm/error.hpp>
 #include <glgemm/fence.hpp>
 #include <glgemm/job.hpp>
-#include <glgemm/quantize.hpp>
 
 #include "bench/table.hpp"
-#include "files/npy.hpp"
 
 namespace glgemm::tools {
 namespace {
@@ -26,9 +21,9 @@ namespace {
 /// rows, worth at most two seconds, and extrapolated from there. The first product of a batch is measured, and its time
 /// multiplied.
 template <class T>
-Baseline measure_serial(const HostProduct<T>& p, double seconds) {
-  const Matrix<T> a = apply_op(p.op_a, p.batch == 1 ? p.a : item_of(p.a, 0, p.a_rows()));
-  const Matrix<T> b = apply_op(p.op_b, p.batch == 1 ? p.b : item_of(p.b, 0, p.b_rows()));
+Baseline measure_serial(const HostProduct& p, double seconds) {
+  const Matrix<T> a = apply_op(p.op_a, rows_of(p.a, 0, p.a_rows()).as<T>());
+  const Matrix<T> b = apply_op(p.op_b, rows_of(p.b, 0, p.b_rows()).as<T>());
   const auto items = static_cast<double>(p.batch);
   constexpr double enough_ms = 50;  // to tell how long the rest will take
   const double limit_ms = 1000 * seconds;
@@ -94,352 +89,306 @@ BudgetRun run_under_budget(Engine& engine, const Gemm& product, const PlanOption
   return result;
 }
 
-template <class T>
-HostProduct<T> random_product(const Shape& shape, const BenchOptions& options) {
-  using Accumulator = accumulator_t<T>;
-  HostProduct<T> p = random_product<T>(shape, options.batch, 1);
-  p.alpha = scalar_as<Accumulator>(options.alpha);
-  p.beta = scalar_as<Accumulator>(options.beta);
-  store_as(options.formats, p);
-  if (p.beta != Accumulator(0)) p.c0 = random_matrix<Accumulator>(options.batch * shape.m, shape.n, 3);
+HostProduct random_product(const Shape& shape, const BenchOptions& options) {
+  require_memory(shape, options.type(), options.batch);
+  HostProduct p = random_product(shape, options.formats, options.batch, 1);
+  p.alpha = options.alpha;
+  p.beta = options.beta;
+  if (p.adds()) p.c0 = random_numbers(p.c_type, options.batch * shape.m, shape.n, 3);
   return p;
 }
 
-template <class C>
-std::size_t hash_of(const Matrix<C>& c) {
-  const std::string_view bytes(static_cast<const char*>(static_cast<const void*>(c.data())),
-                               static_cast<std::size_t>(c.size()) * sizeof(C));
-  return std::hash<std::string_view>{}(bytes);
+std::size_t hash_of(const AnyMatrix& c) {
+  const std::span<const std::byte> bytes = c.bytes();
+  return std::hash<std::string_view>{}({static_cast<const char*>(static_cast<const void*>(bytes.data())), bytes.size()});
 }
 
+AnyMatrix filled(Type type, std::int64_t rows, std::int64_t columns, std::span<const std::byte> bytes) {
+  AnyMatrix result(type, rows, columns);
+  std::copy(bytes.begin(), bytes.end(), result.bytes().begin());
+  return result;
+}
+
+}  // namespace
+
 /// A kernel or a peer, as one that runs in turn with others.
-template <class C>
-struct Entrant {
+struct Trial::Entrant {
   Measurement result;
   std::function<void()> reset;                                ///< C is poisoned
   std::function<void(Measurement& result, bool counts)> run;  ///< once; the times are added to the result's if it counts
-  std::function<Matrix<C>()> fetch;
+  std::function<AnyMatrix()> fetch;
   std::function<ProductCheck()> check_exactly;                               ///< on a smaller product; for kernels
-  std::function<Matrix<C>(Measurement& result)> run_in_total;                ///< with the copies; for kernels
+  std::function<AnyMatrix(Measurement& result)> run_in_total;                ///< with the copies; for kernels
   std::function<void(Measurement& result, double budget_ms)> run_in_budget;  ///< for kernels
   std::size_t hash = 0;                                                      ///< of the C that was checked
 };
 
-template <class T>
-class TypedTrial final : public Trial {
-  using C = accumulator_t<T>;
+Trial::Trial(const Shape& shape, const BenchOptions& options)
+    : product_(random_product(shape, options)), peer_problem_(peer_problem(shape, options)) {}
 
- public:
-  TypedTrial(const Shape& shape, const BenchOptions& options)
-      : product_(random_product<T>(shape, options)), peer_problem_(peer_problem(shape, options)) {}
-  Baseline serial(double seconds) const override { return measure_serial(product_, seconds); }
+Baseline Trial::serial(double seconds) const {
+  return with_type(product_.a.type(), [&]<class T>(T) { return measure_serial<T>(product_, seconds); });
+}
 
-  std::vector<Measurement> measure(Engine& engine, const Entrants& who, const BenchOptions& options,
-                                   std::vector<double>& rates) override {
-    std::vector<Entrant<C>> entrants;
-    {
-      const DeviceFactor a(engine, product_.stored_a, product_.a), b(engine, product_.stored_b, product_.b);
-      DeviceMatrix c(engine, product_.batch * product_.m(), product_.n(), type_of<C>());
-      for (const RequestedKernel& kernel : who.kernels) entrants.push_back(kernel_entrant(engine, kernel, a, b, c));
-      for (PeerClient& peer : who.peers) entrants.push_back(peer_entrant(peer));
-      for (std::size_t i = 0; i < entrants.size(); ++i) {
-        if (i > 0 && who.late && who.late()) entrants.resize(i);
-        if (i == entrants.size()) break;
-        who.begins(entrants[i].result.requested);
-        warm_up(entrants[i], who, options);
-      }
-      const auto run_all = [&] {
-        for (Entrant<C>& x : entrants)
-          if (options.warmup != 0) x.result.call_times.clear(), x.result.gpu_times.clear();
-        run_in_turn(entrants, options);
-      };
-      std::size_t next = 0;
-      const auto run_one = [&] {
-        const auto begin = Clock::now();
-        Entrant<C>& x = entrants[next++ % entrants.size()];
-        x.run(x.result, false);
-        return milliseconds_since(begin);
-      };
-      if (who.control && !entrants.empty())
-        at_steady_clock(who.control, run_one, run_all, rates);
-      else
-        run_all();
-      for (Entrant<C>& x : entrants) {
-        if (!options.budget_ms || !x.run_in_budget) continue;
-        who.begins(x.result.requested + ", under a budget");
-        x.reset();
-        x.run_in_budget(x.result, *options.budget_ms);
-        const Matrix<C> found = x.fetch();
-        if (x.result.check.passed && hash_of(found) != x.hash) x.result.check = check_of(x, found, who);
-      }
+std::vector<Measurement> Trial::measure(Engine& engine, const Entrants& who, const BenchOptions& options,
+                                        std::vector<double>& rates) {
+  std::vector<Entrant> entrants;
+  {
+    const DeviceFactor a(engine, product_.stored_a, product_.a), b(engine, product_.stored_b, product_.b);
+    const DeviceMatrix c(engine, product_.batch * product_.m(), product_.n(), product_.c_type);
+    for (const RequestedKernel& kernel : who.kernels) entrants.push_back(kernel_entrant(engine, kernel, a, b, c));
+    for (PeerClient& peer : who.peers) entrants.push_back(peer_entrant(peer));
+    for (std::size_t i = 0; i < entrants.size(); ++i) {
+      if (i > 0 && who.late && who.late()) entrants.resize(i);
+      if (i == entrants.size()) break;
+      who.begins(entrants[i].result.requested);
+      warm_up(entrants[i], who, options);
     }
-    std::vector<Measurement> results;
-    for (Entrant<C>& x : entrants) {
-      if (const auto& gpu = x.result.gpu_times, &host = x.result.call_times;
-          !gpu.empty() && !clocks_agree(median(gpu), median(host)))
-        x.result.clock_note = fmt::format("the GPU's timestamps say {} ms where the host's clock says {} ms; the host's is taken",
-                                          digits(median(gpu)), digits(median(host)));
-      if (x.run_in_total) {
-        who.begins(x.result.requested + ", with copies");
-        finish(x, who, options, 500 / static_cast<double>(entrants.size()));
-      }
-      results.push_back(std::move(x.result));
-    }
-    return results;
-  }
-
-  HostGemm host_product() override {
-    c_ = adds() ? product_.c0 : Matrix<C>(product_.m(), product_.n());
-    return {.op_a = product_.op_a,
-            .op_b = product_.op_b,
-            .alpha = product_.alpha,
-            .a = host_factor(product_.stored_a, product_.a),
-            .b = host_factor(product_.stored_b, product_.b),
-            .beta = product_.beta,
-            .c = host_matrix(c_)};
-  }
-  Check check_host(bool full) const override { return check(product_, c_, full); }
-  std::function<void(Report*)> on_device(Engine& engine, const PlanOptions& options) const override {
-    struct Operands {
-      DeviceFactor a, b;
-      DeviceMatrix c;
+    const auto run_all = [&] {
+      for (Entrant& x : entrants)
+        if (options.warmup != 0) x.result.call_times.clear(), x.result.gpu_times.clear();
+      run_in_turn(entrants, options);
     };
-    const auto here = std::make_shared<Operands>(Operands{{engine, product_.stored_a, product_.a},
-                                                          {engine, product_.stored_b, product_.b},
-                                                          {engine, product_.batch * product_.m(), product_.n(), type_of<C>()}});
-    if (adds()) here->c.upload(product_.c0);
-    return [here, product = product_.gemm(here->a.view(), here->b.view(), here->c.view()), options, &engine](Report* report) {
-      engine.gemm(product, options, report);
-    };
-  }
-  Report run(Engine& engine, const PlanOptions& options) override {
-    Report report;
-    c_ = tools::run(engine, product_, options, report);
-    return report;
-  }
-
-  double transfer_seconds(Engine& engine, const StreamReport& streamed) const override {
-    constexpr std::size_t distinct = 8;
-    constexpr std::int64_t part_bytes = 8 << 20;  // parts that malloc keeps and need not fetch anew each time
-    struct Sections {
-      DeviceMatrix device;
-      std::vector<std::vector<std::byte>> host;
-    };
-    const auto cut = [&](const std::optional<StoredMatrix>& stored, const Matrix<T>& numbers, Op op, std::int64_t rows,
-                         std::int64_t columns) {
-      if (op != Op::none) std::swap(rows, columns);
-      const std::span<const std::byte> all = stored ? std::span(stored->bytes) : std::as_bytes(numbers.elements());
-      const std::int64_t row_bytes = storage_bytes(stored ? stored->format : ElementFormat{type_of<T>()}, columns);
-      const auto bytes = static_cast<std::size_t>(rows * row_bytes);
-      Sections sections{{engine, rows, row_bytes, Type::i8}, {}};
-      for (std::size_t i = 0; i < distinct && (i + 1) * bytes <= all.size(); ++i) {
-        const auto part = all.subspan(i * bytes, bytes);
-        sections.host.emplace_back(part.begin(), part.end());
-      }
-      return sections;
-    };
-    const StreamPlan& plan = *streamed.plan;
-    Sections operands[] = {cut(product_.stored_a, product_.a, product_.op_a, plan.piece_m, plan.piece_k),
-                           cut(product_.stored_b, product_.b, product_.op_b, plan.piece_k, plan.piece_n)};
-    const std::int64_t c_rows =
-        std::clamp<std::int64_t>(part_bytes / (plan.piece_n * static_cast<std::int64_t>(sizeof(C))), 1, plan.piece_m);
-    const DeviceMatrix c(engine, c_rows, plan.piece_n, type_of<C>());
-    engine.fence().wait();
-    const auto begin = Clock::now();
-    std::int64_t up = 0, down = 0;
-    for (std::size_t i = 0; up < streamed.bytes_to_device; ++i) {
-      Sections& sections = operands[i % 2];
-      const std::vector<std::byte>& next = sections.host[i / 2 % sections.host.size()];
-      engine.upload(next.data(), 0, sections.device.view());
-      up += static_cast<std::int64_t>(next.size());
-      const double share = static_cast<double>(up) / static_cast<double>(streamed.bytes_to_device);
-      for (; static_cast<double>(down) < share * static_cast<double>(streamed.bytes_from_device);
-           down += c.rows() * c.columns() * static_cast<std::int64_t>(sizeof(C)))
-        c.template download<C>();
-    }
-    engine.fence().wait();
-    // The last sections may have been more than was left.
-    return milliseconds_since(begin) / 1000 * static_cast<double>(streamed.bytes_to_device + streamed.bytes_from_device) /
-           static_cast<double>(std::max<std::int64_t>(1, up + down));
-  }
-
- private:
-  void warm_up(Entrant<C>& x, const Entrants& who, const BenchOptions& options) {
-    x.reset();
-    const bool counts = options.warmup == 0;  // then the first run is one that counts
-    repeat(counts ? 1 : options.warmup, 1, who.control ? 0 : 100, [&] { x.run(x.result, counts); });
-    c_ = x.fetch();
-    const auto begin = Clock::now();
-    x.result.check = first_check(x, who);
-    x.result.check_ms = milliseconds_since(begin);
-    x.hash = hash_of(c_);
-    if (x.run_in_total) {
-      const Kernel& kernel = x.result.kernel.emplace(x.result.report.plan->kernel);
-      const Block tile = block_of(kernel);
-      x.result.ran = fmt::format("{} {}x{}", name(kernel), tile.rows, tile.columns);
-      if (const Precision precision = x.result.report.plan->precision; precision != Precision::standard)
-        x.result.ran += " " + std::string(to_string(precision));
-    }
-    who.checked();
-  }
-
-  static void run_in_turn(std::vector<Entrant<C>>& entrants, const BenchOptions& options) {
-    const auto enough = [&](const std::vector<double>& times) {
-      const int count = static_cast<int>(times.size());
-      if (options.repeats) return count >= *options.repeats;
-      return count >= 50 || (count >= 3 && std::accumulate(times.begin(), times.end(), 0.0) >= 500);
-    };
-    for (bool more = true; more;) {
-      more = false;
-      for (Entrant<C>& x : entrants) {
-        if (enough(x.result.call_times)) continue;
-        x.run(x.result, true);
-        more = true;
-      }
-    }
-  }
-
-  void finish(Entrant<C>& x, const Entrants& who, const BenchOptions& options, double budget_ms) const {
-    Matrix<C> c;
-    repeat(options.repeats, 1, budget_ms, [&] { c = x.run_in_total(x.result); });
-    // Both were computed alike, so as a rule they are equal.
-    if (x.result.check.passed && hash_of(c) != x.hash) x.result.check = check_of(x, c, who);
-  }
-
-  /// The check of C takes a second of the host's time where the product is large. Of many kernels those after the first are
-  /// checked on a smaller product, whose check takes milliseconds, where they can run it.
-  ProductCheck first_check(const Entrant<C>& x, const Entrants& who) const {
-    constexpr std::size_t many = 4;
-    constexpr double large = 0x1p32;
-    if (!who.full_check && x.check_exactly && who.kernels.size() > many && x.result.requested != who.kernels.front().text &&
-        flops({product_.m(), product_.n(), product_.k()}) > large)
-      try {
-        return x.check_exactly();
-      } catch (const Unsupported&) {
-        // The kernel is for these sizes alone.
-      }
-    return check_of(x, c_, who);
-  }
-
-  /// The check where the plan allowed a narrower type, with that type's bound.
-  ProductCheck check_of(const Entrant<C>& x, const Matrix<C>& c, const Entrants& who) const {
-    if (!x.run_in_total || x.result.report.plan->precision != Precision::fast) return check(product_, c, who.full_check);
-    HostProduct<T> product = product_;
-    product.precision = Precision::fast;
-    return check(product, c, who.full_check);
-  }
-
-  bool adds() const { return product_.beta != C(0); }
-  Matrix<C> poisoned_c() const { return poisoned<C>(product_.batch * product_.m(), product_.n()); }
-
-  Entrant<C> kernel_entrant(Engine& engine, const RequestedKernel& requested, const DeviceFactor& a, const DeviceFactor& b,
-                            DeviceMatrix& c) const {
-    Entrant<C> x;
-    x.result.requested = requested.text;
-    x.reset = [this, &c] { c.upload(poisoned_c()); };
-    x.fetch = [&c] { return c.template download<C>(); };
-    const Gemm product = product_.gemm(a.view(), b.view(), c.view());
-    const PlanOptions plan = plan_options(requested);
-    x.run = [this, &engine, &c, product, plan](Measurement& result, bool counts) {
-      if (adds()) c.upload(product_.c0);
+    std::size_t next = 0;
+    const auto run_one = [&] {
       const auto begin = Clock::now();
-      engine.gemm(product, plan, &result.report);
-      const double call = milliseconds_since(begin);
-      if (!counts) return;
-      result.call_times.push_back(call);
-      result.gpu_times.push_back(Milliseconds(result.report.kernel_time).count());
+      Entrant& x = entrants[next++ % entrants.size()];
+      x.run(x.result, false);
+      return milliseconds_since(begin);
     };
-    x.check_exactly = [this, &engine, plan] {
-      // Halved sizes, so that the same programs run.
-      Shape shape{product_.m(), product_.n(), product_.k(), product_.op_a, product_.op_b};
-      for (std::int64_t* size : {&shape.m, &shape.n, &shape.k})
-        while (*size > 512) *size /= 2;
-      HostProduct<T> exact = exact_product<T>(shape, {product_.format_a(), product_.format_b()}, product_.batch, 1);
-      Report report;
-      const Matrix<C> result = tools::run(engine, exact, plan, report);
-      exact.precision = report.plan->precision;
-      ProductCheck found = check(exact, result, false);
-      found.summary = fmt::format("{}x{}x{}: ", exact.m(), exact.n(), exact.k()) + found.summary;
-      return found;
-    };
-    x.run_in_budget = [this, &engine, &c, product, plan](Measurement& result, double budget_ms) {
-      if (adds()) c.upload(product_.c0);
-      result.budget = run_under_budget(engine, product, plan, budget_ms);
-    };
-    x.run_in_total = [this, &engine, plan](Measurement& result) {
-      Report report;
-      Matrix<C> total = tools::run(engine, product_, plan, report);
-      result.total_times.push_back(Milliseconds(report.total_time).count());
-      return total;
-    };
-    return x;
+    if (who.control && !entrants.empty())
+      at_steady_clock(who.control, run_one, run_all, rates);
+    else
+      run_all();
+    for (Entrant& x : entrants) {
+      if (!options.budget_ms || !x.run_in_budget) continue;
+      who.begins(x.result.requested + ", under a budget");
+      x.reset();
+      x.run_in_budget(x.result, *options.budget_ms);
+      const AnyMatrix found = x.fetch();
+      if (x.result.check.passed && hash_of(found) != x.hash) x.result.check = check_of(x, found, who);
+    }
   }
-
-  Entrant<C> peer_entrant(PeerClient& peer) const {
-    Entrant<C> x;
-    x.result.requested = x.result.ran = peer.name();
-    x.reset = [this, &peer] {
-      const auto bytes = [](const auto& matrix) { return std::as_bytes(matrix.elements()); };
-      peer.load(peer_problem_, bytes(product_.a), bytes(product_.b), bytes(adds() ? product_.c0 : poisoned_c()));
-      peer.reset();
-    };
-    x.fetch = [this, &peer] {
-      const std::span<const std::byte> bytes = peer.fetch();
-      Matrix<C> c(product_.batch * product_.m(), product_.n());
-      std::memcpy(c.data(), bytes.data(), bytes.size());
-      return c;
-    };
-    x.run = [this, &peer](Measurement& result, bool counts) {
-      if (adds()) peer.reset();
-      const double call = peer.run();
-      if (counts) result.call_times.push_back(call);
-    };
-    return x;
+  std::vector<Measurement> results;
+  for (Entrant& x : entrants) {
+    if (const auto& gpu = x.result.gpu_times, &host = x.result.call_times;
+        !gpu.empty() && !clocks_agree(median(gpu), median(host)))
+      x.result.clock_note = fmt::format("the GPU's timestamps say {} ms where the host's clock says {} ms; the host's is taken",
+                                        digits(median(gpu)), digits(median(host)));
+    if (x.run_in_total) {
+      who.begins(x.result.requested + ", with copies");
+      finish(x, who, options, 500 / static_cast<double>(entrants.size()));
+    }
+    results.push_back(std::move(x.result));
   }
+  return results;
+}
 
-  HostProduct<T> product_;
-  PeerProblem peer_problem_;
-  Matrix<C> c_;
-};
+HostGemm Trial::host_product() {
+  c_ = product_.adds() ? product_.c0 : AnyMatrix(product_.c_type, product_.m(), product_.n());
+  return {.op_a = product_.op_a,
+          .op_b = product_.op_b,
+          .alpha = product_.alpha,
+          .a = host_factor(product_.stored_a, product_.a),
+          .b = host_factor(product_.stored_b, product_.b),
+          .beta = product_.beta,
+          .c = host_matrix(static_cast<void*>(c_.bytes().data()), c_.rows(), c_.columns(), c_.type())};
+}
 
-}  // namespace
+Check Trial::check_host(bool full) const {
+  return check(product_, c_, full);
+}
 
-void quantize_to(StoredMatrix& stored, Matrix<float>& numbers, std::uint64_t seed) {
-  const Quantization& quantization = stored.format.quantization;
-  if (quantization.codes == Type::u8)
-    for (float& number : numbers.elements()) number = std::fabs(number);
-  try {
-    QuantizedArrays arrays = quantize(quantization, stored.rows, stored.columns, numbers.data());
-    stored.bytes = std::move(arrays.codes);
-    stored.scales = std::move(arrays.scales);
-    stored.zeros = std::move(arrays.zeros);
-  } catch (const std::invalid_argument&) {  // there is no quantiser
-    std::mt19937_64 random(seed);
-    // No two of these bytes are an f16 that is infinite or NaN.
-    for (std::byte& byte : stored.bytes) byte = std::byte(random() & 0x3f);
+std::function<void(Report*)> Trial::on_device(Engine& engine, const PlanOptions& options) const {
+  struct Operands {
+    DeviceFactor a, b;
+    DeviceMatrix c;
+  };
+  const auto here = std::make_shared<Operands>(Operands{{engine, product_.stored_a, product_.a},
+                                                        {engine, product_.stored_b, product_.b},
+                                                        {engine, product_.batch * product_.m(), product_.n(), product_.c_type}});
+  if (product_.adds()) upload(engine, product_.c0, here->c);
+  return [here, product = product_.gemm(here->a.view(), here->b.view(), here->c.view()), options, &engine](Report* report) {
+    engine.gemm(product, options, report);
+  };
+}
+
+Report Trial::run(Engine& engine, const PlanOptions& options) {
+  Report report;
+  c_ = tools::run(engine, product_, options, report);
+  return report;
+}
+
+double Trial::transfer_seconds(Engine& engine, const StreamReport& streamed) const {
+  constexpr std::size_t distinct = 8;
+  constexpr std::int64_t part_bytes = 8 << 20;  // parts that malloc keeps and need not fetch anew each time
+  struct Sections {
+    DeviceMatrix device;
+    std::vector<std::vector<std::byte>> host;
+  };
+  const auto cut = [&](const std::optional<StoredMatrix>& stored, const AnyMatrix& numbers, Op op, std::int64_t rows,
+                       std::int64_t columns) {
+    if (op != Op::none) std::swap(rows, columns);
+    const std::span<const std::byte> all = stored ? std::span(stored->bytes) : numbers.bytes();
+    const std::int64_t row_bytes = storage_bytes(stored ? stored->format : ElementFormat{numbers.type()}, columns);
+    const auto bytes = static_cast<std::size_t>(rows * row_bytes);
+    Sections sections{{engine, rows, row_bytes, Type::i8}, {}};
+    for (std::size_t i = 0; i < distinct && (i + 1) * bytes <= all.size(); ++i) {
+      const auto part = all.subspan(i * bytes, bytes);
+      sections.host.emplace_back(part.begin(), part.end());
+    }
+    return sections;
+  };
+  const StreamPlan& plan = *streamed.plan;
+  Sections operands[] = {cut(product_.stored_a, product_.a, product_.op_a, plan.piece_m, plan.piece_k),
+                         cut(product_.stored_b, product_.b, product_.op_b, plan.piece_k, plan.piece_n)};
+  const std::int64_t row_bytes = plan.piece_n * element_bytes(product_.c_type);
+  const std::int64_t c_rows = std::clamp<std::int64_t>(part_bytes / row_bytes, 1, plan.piece_m);
+  const DeviceMatrix c(engine, c_rows, plan.piece_n, product_.c_type);
+  engine.fence().wait();
+  const auto begin = Clock::now();
+  std::int64_t up = 0, down = 0;
+  for (std::size_t i = 0; up < streamed.bytes_to_device; ++i) {
+    Sections& sections = operands[i % 2];
+    const std::vector<std::byte>& next = sections.host[i / 2 % sections.host.size()];
+    engine.upload(next.data(), 0, sections.device.view());
+    up += static_cast<std::int64_t>(next.size());
+    const double share = static_cast<double>(up) / static_cast<double>(streamed.bytes_to_device);
+    for (; static_cast<double>(down) < share * static_cast<double>(streamed.bytes_from_device); down += c_rows * row_bytes)
+      download(engine, c);
   }
-  dequantize({quantization, stored.rows, stored.columns, stored.bytes, stored.scales, stored.zeros}, numbers.data());
+  engine.fence().wait();
+  // The last sections may have been more than was left.
+  return milliseconds_since(begin) / 1000 * static_cast<double>(streamed.bytes_to_device + streamed.bytes_from_device) /
+         static_cast<double>(std::max<std::int64_t>(1, up + down));
 }
 
-double quantile(std::vector<double> values, double p) {
-  std::sort(values.begin(), values.end());
-  const double place = p * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  return std::lerp(values[below], values[std::min(below + 1, values.size() - 1)], place - static_cast<double>(below));
+void Trial::warm_up(Entrant& x, const Entrants& who, const BenchOptions& options) {
+  x.reset();
+  const bool counts = options.warmup == 0;  // then the first run is one that counts
+  repeat(counts ? 1 : options.warmup, 1, who.control ? 0 : 100, [&] { x.run(x.result, counts); });
+  c_ = x.fetch();
+  const auto begin = Clock::now();
+  x.result.check = first_check(x, who);
+  x.result.check_ms = milliseconds_since(begin);
+  x.hash = hash_of(c_);
+  if (x.run_in_total) {
+    const Kernel& kernel = x.result.kernel.emplace(x.result.report.plan->kernel);
+    const Block tile = block_of(kernel);
+    x.result.ran = fmt::format("{} {}x{}", name(kernel), tile.rows, tile.columns);
+    if (const Precision precision = x.result.report.plan->precision; precision != Precision::standard)
+      x.result.ran += " " + std::string(to_string(precision));
+  }
+  who.checked();
 }
 
-double median(const std::vector<double>& values) {
-  return quantile(values, 0.5);
+void Trial::run_in_turn(std::vector<Entrant>& entrants, const BenchOptions& options) {
+  const auto enough = [&](const std::vector<double>& times) {
+    const int count = static_cast<int>(times.size());
+    if (options.repeats) return count >= *options.repeats;
+    return count >= 50 || (count >= 3 && std::accumulate(times.begin(), times.end(), 0.0) >= 500);
+  };
+  for (bool more = true; more;) {
+    more = false;
+    for (Entrant& x : entrants) {
+      if (enough(x.result.call_times)) continue;
+      x.run(x.result, true);
+      more = true;
+    }
+  }
 }
 
-bool clocks_agree(double gpu_ms, double host_ms) {
-  return gpu_ms <= 1.2 * host_ms + 0.1 && gpu_ms >= 0.5 * host_ms - 2;
+void Trial::finish(Entrant& x, const Entrants& who, const BenchOptions& options, double budget_ms) const {
+  AnyMatrix c;
+  repeat(options.repeats, 1, budget_ms, [&] { c = x.run_in_total(x.result); });
+  // Both were computed alike, so as a rule they are equal.
+  if (x.result.check.passed && hash_of(c) != x.hash) x.result.check = check_of(x, c, who);
 }
 
-std::unique_ptr<Trial> make_trial(const Shape& shape, const BenchOptions& options) {
-  require_memory(shape, options.type(), options.batch);
-  return with_type(options.type(),
-                   [&]<class T>(T) -> std::unique_ptr<Trial> { return std::make_unique<TypedTrial<T>>(shape, options); });
+/// The check of C takes a second of the host's time where the product is large. Of many kernels those after the first are
+/// checked on a smaller product, whose check takes milliseconds, where they can run it.
+ProductCheck Trial::first_check(const Entrant& x, const Entrants& who) const {
+  constexpr std::size_t many = 4;
+  constexpr double large = 0x1p32;
+  if (!who.full_check && x.check_exactly && who.kernels.size() > many && x.result.requested != who.kernels.front().text &&
+      flops({product_.m(), product_.n(), product_.k()}) > large)
+    try {
+      return x.check_exactly();
+    } catch (const Unsupported&) {
+      // The kernel is for these sizes alone.
+    }
+  return check_of(x, c_, who);
+}
+
+/// The check where the plan allowed a narrower type, with that type's bound.
+ProductCheck Trial::check_of(const Entrant& x, const AnyMatrix& c, const Entrants& who) const {
+  if (!x.run_in_total || x.result.report.plan->precision != Precision::fast) return check(product_, c, who.full_check);
+  HostProduct product = product_;
+  product.precision = Precision::fast;
+  return check(product, c, who.full_check);
+}
+
+AnyMatrix Trial::poisoned_c() const {
+  return poisoned(product_.c_type, product_.batch * product_.m(), product_.n());
+}
+
+Trial::Entrant Trial::kernel_entrant(Engine& engine, const RequestedKernel& requested, const DeviceFactor& a,
+                                     const DeviceFactor& b, const DeviceMatrix& c) const {
+  Entrant x;
+  x.result.requested = requested.text;
+  x.reset = [this, &engine, &c] { upload(engine, poisoned_c(), c); };
+  x.fetch = [&engine, &c] { return download(engine, c); };
+  const Gemm product = product_.gemm(a.view(), b.view(), c.view());
+  const PlanOptions plan = plan_options(requested);
+  x.run = [this, &engine, &c, product, plan](Measurement& result, bool counts) {
+    if (product_.adds()) upload(engine, product_.c0, c);
+    const auto begin = Clock::now();
+    engine.gemm(product, plan, &result.report);
+    const double call = milliseconds_since(begin);
+    if (!counts) return;
+    result.call_times.push_back(call);
+    result.gpu_times.push_back(Milliseconds(result.report.kernel_time).count());
+  };
+  x.check_exactly = [this, &engine, plan] {
+    // Halved sizes, so that the same programs run.
+    Shape shape{product_.m(), product_.n(), product_.k(), product_.op_a, product_.op_b};
+    for (std::int64_t* size : {&shape.m, &shape.n, &shape.k})
+      while (*size > 512) *size /= 2;
+    HostProduct exact = exact_product(shape, product_.formats(), product_.batch, 1);
+    Report report;
+    const AnyMatrix result = tools::run(engine, exact, plan, report);
+    exact.precision = report.plan->precision;
+    ProductCheck found = check(exact, result, false);
+    found.summary = fmt::format("{}x{}x{}: ", exact.m(), exact.n(), exact.k()) + found.summary;
+    return found;
+  };
+  x.run_in_budget = [this, &engine, &c, product, plan](Measurement& result, double budget_ms) {
+    if (product_.adds()) upload(engine, product_.c0, c);
+    result.budget = run_under_budget(engine, product, plan, budget_ms);
+  };
+  x.run_in_total = [this, &engine, plan](Measurement& result) {
+    Report report;
+    AnyMatrix total = tools::run(engine, product_, plan, report);
+    result.total_times.push_back(Milliseconds(report.total_time).count());
+    return total;
+  };
+  return x;
+}
+
+Trial::Entrant Trial::peer_entrant(PeerClient& peer) const {
+  Entrant x;
+  x.result.requested = x.result.ran = peer.name();
+  x.reset = [this, &peer] {
+    peer.load(peer_problem_, product_.a.bytes(), product_.b.bytes(), (product_.adds() ? product_.c0 : poisoned_c()).bytes());
+    peer.reset();
+  };
+  x.fetch = [this, &peer] { return filled(product_.c_type, product_.batch * product_.m(), product_.n(), peer.fetch()); };
+  x.run = [this, &peer](Measurement& result, bool counts) {
+    if (product_.adds()) peer.reset();
+    const double call = peer.run();
+    if (counts) result.call_times.push_back(call);
+  };
+  return x;
 }
 
 PlanOptions plan_options(const RequestedKernel& requested) {

@@ -63,36 +63,50 @@ struct Entrants {
   std::function<bool()> late{};                         ///< whether entrants that have not begun are left out, but for the first
 };
 
-/// A random product of some type.
+/// A random product.
 class Trial {
  public:
-  Trial() = default;
+  /// @throws std::invalid_argument  its matrices do not fit into memory
+  Trial(const Shape& shape, const BenchOptions& options);
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
-  virtual ~Trial() = default;
+
   /// The serial loop's time: of the whole product, or, where that would exceed `seconds`, extrapolated from a band of its rows.
-  virtual Baseline serial(double seconds) const = 0;
+  Baseline serial(double seconds) const;
   /// Each entrant warms up and its result is checked. Then all run in turn, once in each round, until each has run as often as
   /// the options say, so that what disturbs the machine for a while disturbs all of them. The results are in the entrants' order,
   /// kernels first; the last ones are missing where it was late.
   /// @param rates  gets the control's
-  virtual std::vector<Measurement> measure(Engine& engine, const Entrants& entrants, const BenchOptions& options,
-                                           std::vector<double>& rates) = 0;
+  std::vector<Measurement> measure(Engine& engine, const Entrants& entrants, const BenchOptions& options,
+                                   std::vector<double>& rates);
   /// The product on the host's matrices, with C as it is before; for multiply(). Valid until the next call.
-  virtual HostGemm host_product() = 0;
+  HostGemm host_product();
   /// Checks the C of the last host_product() or run().
-  virtual Check check_host(bool full) const = 0;
+  Check check_host(bool full) const;
   /// Enqueues the product on matrices that are on the device; with a report waits for it.
-  virtual std::function<void(Report* report)> on_device(Engine& engine, const PlanOptions& options) const = 0;
+  std::function<void(Report* report)> on_device(Engine& engine, const PlanOptions& options) const;
   /// The product from host to host; its C is what check_host() then checks.
-  virtual Report run(Engine& engine, const PlanOptions& options) = 0;
+  Report run(Engine& engine, const PlanOptions& options);
   /// The seconds that the transfers of a streamed product take alone. They move the bytes that the report counts, up and down, in
   /// sections of the plan's size, through DeviceMatrix.
-  virtual double transfer_seconds(Engine& engine, const StreamReport& streamed) const = 0;
-};
+  double transfer_seconds(Engine& engine, const StreamReport& streamed) const;
 
-/// @throws std::invalid_argument  its matrices do not fit into memory
-std::unique_ptr<Trial> make_trial(const Shape& shape, const BenchOptions& options);
+ private:
+  struct Entrant;
+  Entrant kernel_entrant(Engine& engine, const RequestedKernel& requested, const DeviceFactor& a, const DeviceFactor& b,
+                         const DeviceMatrix& c) const;
+  Entrant peer_entrant(PeerClient& peer) const;
+  void warm_up(Entrant& x, const Entrants& who, const BenchOptions& options);
+  static void run_in_turn(std::vector<Entrant>& entrants, const BenchOptions& options);
+  void finish(Entrant& x, const Entrants& who, const BenchOptions& options, double budget_ms) const;
+  ProductCheck first_check(const Entrant& x, const Entrants& who) const;
+  ProductCheck check_of(const Entrant& x, const AnyMatrix& c, const Entrants& who) const;
+  AnyMatrix poisoned_c() const;
+
+  HostProduct product_;
+  PeerProblem peer_problem_;
+  AnyMatrix c_;
+};
 
 /// What the planner gets for a requested kernel.
 PlanOptions plan_options(const RequestedKernel& requested);

@@ -165,10 +165,10 @@ BenchResult run_scaling(const ScalingOptions& options, std::ostream& out) {
 
   bool passed = true;
   for (const Shape& shape : bench.shapes) {
-    const std::unique_ptr<Trial> trial = make_trial(shape, bench);
+    Trial trial(shape, bench);
     StreamOptions stream = stream_options(options);
     const auto run = [&](Scaled& set, bool counts) {
-      const HostGemm product = trial->host_product();
+      const HostGemm product = trial.host_product();
       AcceleratorsReport report;
       const double took = seconds_of([&] { set.accelerators->multiply(product, stream, &report); });
       set.failures.clear();
@@ -196,7 +196,7 @@ BenchResult run_scaling(const ScalingOptions& options, std::ostream& out) {
       for (auto* list : {&set.times, &set.spin_times, &set.transfers, &set.computing, &set.waiting}) list->clear();
       progress.show(0, to_string(shape) + ", warming up");
       for (int i = 0; i < std::max(2, bench.warmup.value_or(2)); ++i) all += run(set, false) * (i == 1 ? 1 : 0);
-      const Check check = trial->check_host(bench.check == CheckMethod::full);
+      const Check check = trial.check_host(bench.check == CheckMethod::full);
       if (!check.passed) out << "WRONG  size " << to_string(shape) << ": " << check.summary << '\n';
       passed = passed && check.passed;
     }
@@ -247,16 +247,16 @@ BenchResult run_streamed(const ScalingOptions& options, Engine& engine, std::ost
   columns.header();
   bool passed = true;
   for (const Shape& shape : bench.shapes) {
-    const std::unique_ptr<Trial> trial = make_trial(shape, bench);
+    Trial trial(shape, bench);
     const StreamOptions limited = stream_options(options);
     StreamOptions unlimited = limited;
     unlimited.device_memory_limit = unlimited.memory_limit = 0;
     StreamReport report;
     const auto run = [&](const StreamOptions& stream, StreamReport& run_report) {
-      const HostGemm product = trial->host_product();
+      const HostGemm product = trial.host_product();
       return seconds_of([&] { multiply(engine, product, stream, &run_report); });
     };
-    const auto resident = [&, enqueue = trial->on_device(engine, limited.plan)] {
+    const auto resident = [&, enqueue = trial.on_device(engine, limited.plan)] {
       enqueue(nullptr);
       engine.fence().wait();
     };
@@ -268,7 +268,7 @@ BenchResult run_streamed(const ScalingOptions& options, Engine& engine, std::ost
       run(unlimited, other);
       run(limited, report);
     }
-    const Check check = trial->check_host(bench.check == CheckMethod::full);
+    const Check check = trial.check_host(bench.check == CheckMethod::full);
     if (!check.passed) out << "WRONG  size " << to_string(shape) << ": " << check.summary << '\n';
     passed = passed && check.passed;
     std::vector<double> streamed, without, on_device, transfers, over_resident, over_unlimited, over_slower;
@@ -278,7 +278,7 @@ BenchResult run_streamed(const ScalingOptions& options, Engine& engine, std::ost
       on_device.push_back(seconds_of(resident));
       streamed.push_back(run(limited, report));
       without.push_back(run(unlimited, other));
-      transfers.push_back(trial->transfer_seconds(engine, report));
+      transfers.push_back(trial.transfer_seconds(engine, report));
       over_resident.push_back(on_device.back() / streamed.back());
       over_unlimited.push_back(without.back() / streamed.back());
       over_slower.push_back(std::max(on_device.back(), transfers.back()) / streamed.back());

@@ -58,24 +58,31 @@ void multiply_on(Engine& engine, const Gemm& product, const PlanOptions& options
   report.kernel_time = stopwatch.elapsed();
 }
 
-/// C as its file has it: integers that were multiplied in another type are of their own again.
+/// Integers that were multiplied in another type are of their own again.
 template <class C>
-void write_product(MatrixOutput& output, const FileProduct& product, const Matrix<C>& c) {
-  if constexpr (std::is_same_v<C, std::int32_t> || std::is_same_v<C, double>)
-    if (product.integers && type_in(product.result) != type_of<C>())
-      return with_npy_type(product.result, [&]<class R>(R) {
-        std::vector<R> elements(c.elements().size());
-        std::transform(c.elements().begin(), c.elements().end(), elements.begin(), [](C value) {
-          if constexpr (std::is_same_v<R, NpyBool>)
-            return NpyBool{value != C(0)};
-          else if constexpr (std::is_integral_v<R>)
-            return static_cast<R>(value);
-          else
-            return R();  // no type of integers
-        });
-        output.write({product.result, product.shape(), elements.data()});
-      });
-  output.write({product.result, product.shape(), c.data()});
+void write_integers(MatrixOutput& output, const FileProduct& product, const Matrix<C>& c) {
+  with_npy_type(product.result, [&]<class R>(R) {
+    std::vector<R> elements(c.elements().size());
+    std::transform(c.elements().begin(), c.elements().end(), elements.begin(), [](C value) {
+      if constexpr (std::is_same_v<R, NpyBool>)
+        return NpyBool{value != C(0)};
+      else if constexpr (std::is_integral_v<R>)
+        return static_cast<R>(value);
+      else
+        return R();  // no type of integers
+    });
+    output.write({product.result, product.shape(), elements.data()});
+  });
+}
+
+/// C as its file has it.
+void write_product(MatrixOutput& output, const FileProduct& product, const AnyMatrix& c) {
+  if (!product.integers || type_in(product.result) == c.type())
+    output.write({product.result, product.shape(), c.bytes().data()});
+  else if (c.type() == Type::i32)
+    write_integers(output, product, c.as<std::int32_t>());
+  else
+    write_integers(output, product, c.as<double>());
 }
 
 /// The files that multiply writes. All are opened before the work, so that none of it is in vain.
@@ -94,11 +101,10 @@ struct Outputs {
   std::optional<OutputFile> error_image;
 };
 
-template <class T, class C>
 int run(const Arguments& arguments, FileProduct& product) {
   const PlanOptions options = arguments.plan_options();
   std::vector<std::string> notes;
-  HostProduct<T, C> p = read_product<T, C>(product, notes);
+  HostProduct p = read_product(product, notes);
   if (product.stored) {
     notes.clear();  // on numbers that are for the check alone
     product.read_as_stored();
@@ -119,7 +125,7 @@ int run(const Arguments& arguments, FileProduct& product) {
   const auto begin = std::chrono::steady_clock::now();
   engine.prepare(std::array{Engine::problem(p.gemm())}, options);
   const std::chrono::duration<double> compiling = std::chrono::steady_clock::now() - begin;
-  const Matrix<C> c = tools::run(engine, p, options, report,
+  const AnyMatrix c = tools::run(engine, p, options, report,
                                  [&](const Gemm& on_device) { multiply_on(engine, on_device, options, progress, report); });
   const std::string renderer = engine.device().renderer;
   engine.release();
@@ -185,7 +191,7 @@ int multiply(const Arguments& arguments) {
   product.settle_integers();
   for (const std::string& text : product.notes) multiply_note(text);
   if (streamed) return multiply_streamed(arguments, product);
-  return with_types(product, [&]<class T, class C>(T, C) { return run<T, C>(arguments, product); });
+  return run(arguments, product);
 }
 
 void require_usable(const MultiplyArguments& arguments) {

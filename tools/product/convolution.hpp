@@ -9,7 +9,6 @@
 #include <glgemm/convolution.hpp>
 #include <glgemm/inspect.hpp>
 
-#include "product/product.hpp"
 #include "product/shapes.hpp"
 
 namespace glgemm::tools {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -205,6 +206,36 @@ void FileProduct::read_in_one_type() {
 
 std::string FileProduct::types_text() const {
   return stored ? to_string(*stored) : std::string(to_string(type()));
+}
+
+AnyMatrix read_any(const NpyFile& file, std::vector<std::string>& notes) {
+  AnyMatrix values(file.type(), file.header().items.value_or(1) * file.header().rows, file.header().columns);
+  file.read_whole(values.bytes().data(), notes);
+  return values;
+}
+
+HostProduct read_product(const FileProduct& product, std::vector<std::string>& notes) {
+  HostProduct p;
+  p.op_a = product.op_a;
+  p.op_b = product.op_b;
+  p.alpha = product.alpha;
+  p.beta = product.beta;
+  p.batch = product.batch;
+  p.a_repeats = !product.a.header().items;
+  p.b_repeats = !product.b.header().items;
+  p.quantized = product.a.header().quantization || product.b.header().quantization;
+  p.a = read_any(product.a, notes);
+  p.b = read_any(product.b, notes);
+  p.c_type = product.c_type;
+  if (!product.c0) return p;
+  p.c0 = read_any(*product.c0, notes);
+  if (product.batch == 1 || product.c0->header().items) return p;
+  // One matrix is repeated for each item of the batch.
+  AnyMatrix all(p.c_type, product.batch * product.m, product.n);
+  const std::span<const std::byte> one = p.c0.bytes();
+  for (auto to = all.bytes().begin(); to != all.bytes().end();) to = std::ranges::copy(one, to).out;
+  p.c0 = std::move(all);
+  return p;
 }
 
 StoredMatrix read_stored(const NpyFile& file, const ElementFormat& format, std::vector<std::string>& notes) {

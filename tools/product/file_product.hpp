@@ -110,51 +110,24 @@ struct FileProduct {
   void find_blocks();
 };
 
-/// C0, or a file of its shape: one matrix is repeated for each item of the batch.
-template <class C>
-Matrix<C> read_c(const FileProduct& product, const NpyFile& file, std::vector<std::string>& notes) {
-  Matrix<C> c = read_matrix<C>(file, notes);
-  if (product.batch == 1 || file.header().items) return c;
-  std::vector<C> all;
-  all.reserve(static_cast<std::size_t>(product.batch * product.m * product.n));
-  for (std::int64_t z = 0; z < product.batch; ++z) all.insert(all.end(), c.elements().begin(), c.elements().end());
-  return Matrix<C>(product.batch * product.m, product.n, std::move(all));
-}
+/// All of a file, in the type that type() says; several matrices stand below each other.
+/// @throws FileError       as NpyFile::read_whole
+/// @throws std::bad_alloc  the memory could not be had
+AnyMatrix read_any(const NpyFile& file, std::vector<std::string>& notes);
 
 /// Reads the matrices of a product from its files.
-template <class T, class C>
-HostProduct<T, C> read_product(const FileProduct& product, std::vector<std::string>& notes) {
-  using Accumulator = accumulator_t<T>;
-  HostProduct<T, C> p;
-  p.op_a = product.op_a;
-  p.op_b = product.op_b;
-  p.alpha = scalar_as<Accumulator>(product.alpha);
-  p.beta = scalar_as<Accumulator>(product.beta);
-  p.batch = product.batch;
-  p.a_repeats = !product.a.header().items;
-  p.b_repeats = !product.b.header().items;
-  p.quantized = product.a.header().quantization || product.b.header().quantization;
-  p.a = read_matrix<T>(product.a, notes);
-  p.b = read_matrix<T>(product.b, notes);
-  if (product.c0) p.c0 = read_c<C>(product, *product.c0, notes);
-  return p;
-}
+/// @throws as read_any
+HostProduct read_product(const FileProduct& product, std::vector<std::string>& notes);
 
 /// A or B as the device gets it, in its own type or as its blocks. Adds to the notes what is converted nevertheless: the order of
 /// elements, or of their bytes.
-/// @throws as read_matrix
+/// @throws as read_any
 StoredMatrix read_stored(const NpyFile& file, const ElementFormat& format, std::vector<std::string>& notes);
 
 /// Makes a file's matrix one of C's type and shape: what beta multiplies, or what is to be checked.
 /// @throws FileError              as NpyFile::convert_to
 /// @throws std::invalid_argument  it has another shape; the message has `path`
 void match_c(const FileProduct& product, const std::string& path, NpyFile& file);
-
-/// Calls f(T(), C()) with the host types of A and of C.
-template <class F>
-decltype(auto) with_types(const FileProduct& product, F&& f) {
-  return glgemm::with_types(product.type(), product.c_type, std::forward<F>(f));
-}
 
 /// "C.npy = A.npy * B.npy: 3x3 = 3x2 * 2x3 in f32".
 std::string product_text(const ProductArguments& arguments, const std::string& output, const FileProduct& product);

@@ -25,7 +25,6 @@
 #include "arguments/options.hpp"
 #include "bench/roofline.hpp"
 #include "bench/samples.hpp"
-#include "files/npy.hpp"
 #include "inspect/programs.hpp"
 #include "product/product.hpp"
 #include "system/processes.hpp"
@@ -120,34 +119,20 @@ Shape odd_shape(const Shape& shape) {
 }
 
 /// A loaded problem.
-class LoadedProblem {
+class Bout {
  public:
-  LoadedProblem() = default;
-  LoadedProblem(const LoadedProblem&) = delete;
-  LoadedProblem& operator=(const LoadedProblem&) = delete;
-  virtual ~LoadedProblem() = default;
-  /// What its programs' driver says of them, as of a race that is still to come; compiles them.
-  virtual Race compile(const Candidate& candidate) = 0;
-  virtual Race race(const Candidate& candidate, const Candidate* best, double best_ms, bool thorough) = 0;
-  virtual Verdict check(const Candidate& candidate) = 0;
-};
-
-template <class T>
-class TypedBout final : public LoadedProblem {
-  using C = accumulator_t<T>;
-
- public:
-  TypedBout(Engine& engine, const std::function<double()>& control, const TuneProblem& problem, std::uint64_t seed)
+  Bout(Engine& engine, const std::function<double()>& control, const TuneProblem& problem, std::uint64_t seed)
       : engine_(engine),
         control_(control),
-        product_(stored(problem.formats, random_product<T>(problem.shape, problem.batch, seed))),
+        product_(random_product(problem.shape, problem.formats, problem.batch, seed)),
         a_(engine, product_.stored_a, product_.a),
         b_(engine, product_.stored_b, product_.b),
-        c_(engine, problem.batch * problem.shape.m, problem.shape.n, type_of<C>()),
+        c_(engine, problem.batch * problem.shape.m, problem.shape.n, product_.c_type),
         problem_(problem),
         seed_(seed) {}
 
-  Race compile(const Candidate& candidate) override {
+  /// What its programs' driver says of them, as of a race that is still to come; compiles them.
+  Race compile(const Candidate& candidate) {
     const PlanOptions options = options_for(candidate);
     const Problem problem = problem_of(problem_);
     Race result;
@@ -159,7 +144,7 @@ class TypedBout final : public LoadedProblem {
     return result;
   }
 
-  Race race(const Candidate& candidate, const Candidate* best, double best_ms, bool thorough) override {
+  Race race(const Candidate& candidate, const Candidate* best, double best_ms, bool thorough) {
     Race result = compile(candidate);
     if (!result.spills.empty()) return result;
     if (best) compile(*best);
@@ -177,23 +162,22 @@ class TypedBout final : public LoadedProblem {
     return result;
   }
 
-  Verdict check(const Candidate& candidate) override {
+  Verdict check(const Candidate& candidate) {
     const PlanOptions options = options_for(candidate);
     const auto verdict = [](const std::string& opening, const Check& check) {
       return Verdict{check.passed, opening + check.summary};
     };
     try {
-      const HostProduct<T> exact = exact_product<T>(odd_shape(problem_.shape), problem_.formats, problem_.batch, seed_);
+      const HostProduct exact = exact_product(odd_shape(problem_.shape), problem_.formats, problem_.batch, seed_);
       Report report;
       const Check found = tools::check(exact, tools::run(engine_, exact, options, report), false);
       if (!found.passed) return verdict(fmt::format("{}x{}x{}: ", exact.m(), exact.n(), exact.k()), found);
     } catch (const Unsupported&) {
       // The kernel is for the problem's own sizes alone.
     }
-    c_.upload(poisoned<C>(c_.rows(), c_.columns()));
+    upload(engine_, poisoned(c_.type(), c_.rows(), c_.columns()), c_);
     engine_.gemm(product_.gemm(a_.view(), b_.view(), c_.view()), options);
-    const Matrix<C> c = c_.template download<C>();
-    return verdict("", tools::check(product_, c, false));
+    return verdict("", tools::check(product_, download(engine_, c_), false));
   }
 
  private:
@@ -238,18 +222,13 @@ class TypedBout final : public LoadedProblem {
     times.gpu.push_back(Milliseconds(report.kernel_time).count());
   }
 
-  static HostProduct<T> stored(const Formats& formats, HostProduct<T> product) {
-    store_as(formats, product);
-    return product;
-  }
-
   static bool plausible(const Times& times) {
     return median(times.gpu) > 0 && clocks_agree(median(times.gpu), median(times.host));
   }
 
   Engine& engine_;
   const std::function<double()>& control_;  ///< of the clock, as at_steady_clock() wants it; none where a CPU computes
-  HostProduct<T> product_;
+  HostProduct product_;
   DeviceFactor a_, b_;
   DeviceMatrix c_;
   TuneProblem problem_;
@@ -305,9 +284,7 @@ class Server {
     const auto seed = request.at("seed").get<std::uint64_t>();
     const auto most = request.at("most").get<double>();
     const Space space = most > 0 ? space_of(problem_of(problem), engine_, most) : Space();
-    bout_ = with_type(one_type(problem.formats), [&]<class T>(T) -> std::unique_ptr<LoadedProblem> {
-      return std::make_unique<TypedBout<T>>(engine_, control_, problem, seed);
-    });
+    bout_.emplace(engine_, control_, problem, seed);
     Message candidates = Message::array();
     for (const Candidate& candidate : space.candidates) candidates.push_back(to_json(candidate));
     return {{"space", candidates}, {"planned", to_json(space.planned)}};
@@ -318,7 +295,7 @@ class Server {
   double injected_factor_ = 1;
   std::optional<ClockControl> clock_;
   std::function<double()> control_;
-  std::unique_ptr<LoadedProblem> bout_;
+  std::optional<Bout> bout_;
 };
 
 }  // namespace
