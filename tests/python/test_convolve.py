@@ -91,6 +91,7 @@ def test_padding_by_name(engine):
     d = engine.asarray(plain())
     assert np.array_equal(engine.convolve(x, w, residual=d, out=d).numpy(), 2 * plain())
     assert engine.convolve(x[:0], w).shape == (0, 4, 4, 3)
+    assert engine.convolve(x, integers((2, 2, 3, 3)), transposed=True, stride=(1, 2), output_padding=(0, 1)).shape == (1, 6, 14, 3)
     for call in (engine.convolve, engine.start_convolve):
         with pytest.raises(glgemm.Unsupported, match="cublas"):
             call(engine.asarray(x), w, kernel="cublas")

@@ -375,9 +375,10 @@ def test_gemm():
         glgemm.gemm(1, a, b, activation="all")
     known = re.findall(r"\('\w+', [^)]*\)|'\w+'", str(refused.value))[1:]
     assert len(known) >= 9 and all(name in glgemm.gemm.__doc__ for name in known)
-    for into in (c.copy(), c[:, ::2], np.asfortranarray(c)[:, :3], c[::-1, :3]):
-        wanted = a @ b[:, : into.shape[1]] + into
-        assert glgemm.gemm(1, a, b[:, : into.shape[1]], 1, into) is into and np.array_equal(into, wanted)
+    for into in (c.copy(), c[:, ::2], np.asfortranarray(c)[1:], c[:, 2:5], c[::-1, :3]):
+        x, y = a[-len(into) :], b[:, : into.shape[1]]
+        expected = x @ y + into
+        assert glgemm.gemm(1, x, y, 1, into) is into and np.array_equal(into, expected)
     z = (generator.integers(-3, 4, (3, 4)) + 1j * generator.integers(-3, 4, (3, 4))).astype(np.complex64)
     assert np.array_equal(glgemm.gemm(2j, z, z, op_a="C"), 2j * z.conj().T @ z)
     assert np.array_equal(glgemm.gemm(1, z, z, op_b="C"), z @ z.conj().T)
