@@ -18,7 +18,8 @@ def test_there_and_back(engine, dtype):
         x = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
         d = engine.asarray(x)
         assert d.shape == x.shape and d.dtype == x.dtype and d.ndim == x.ndim and d.size == x.size and d.nbytes == x.nbytes
-        assert np.array_equal(d.numpy(), x) and np.array_equal(np.asarray(d), x) and np.array_equal(engine.asarray(x.T).numpy(), x.T)
+        assert np.array_equal(d.numpy(), x) and np.array_equal(np.asarray(d), x)
+        assert np.array_equal(engine.asarray(x.T).numpy(), x.T)
 
 
 indices = st.one_of(
@@ -199,8 +200,9 @@ def test_bias_and_residual_with_any_strides(engine):
             assert np.array_equal(engine.gemm(1, on(x), on(y), 0, c, residual=v[key]).numpy(), x @ y + values[key])
     a, b, d = integers((2, 3, 6, 4)), integers((3, 4, 5), seed=1), integers((2, 3, 6, 8), seed=2)
     c = on(np.zeros((2, 3, 6, 9), np.float32))[:, :, :, 2:7]
+    key = np.s_[:, ::-1, :, :5]
     for out in (None, c):
-        assert np.array_equal(engine.gemm(1, on(a), on(b), 0, out, residual=on(d)[:, ::-1, :, :5]).numpy(), a @ b + d[:, ::-1, :, :5])
+        assert np.array_equal(engine.gemm(1, on(a), on(b), 0, out, residual=on(d)[key]).numpy(), a @ b + d[key])
     rows = on(values)[:, :5]
     engine.gemm(1, on(x), on(y), 0, rows, residual=rows[::-1])  # a copy, so that nothing is read after it was written
     assert np.array_equal(rows.numpy(), x @ y + values[::-1, :5])
@@ -322,7 +324,7 @@ def test_wrap_names_what_is_wrong(engine):
     check_errors(
         (lambda: engine.wrap(name, (5, 5)), ValueError, r"wrap: \(5, 5\) float32 needs 100 bytes from byte 0 on and leaves its buffer of 16"),
         (lambda: engine.wrap(name, (2, 2), offset=4), ValueError, r"wrap: \(2, 2\) float32 needs 16 bytes from byte 4 on and leaves its buffer of 16"),
-        (lambda: engine.wrap(name, (2, 2), strides=(0, 4)).__setitem__(..., 1), ValueError, "an array that repeats its elements cannot be written"),
+        (lambda: engine.wrap(name, (2, 2), strides=(0, 4)).__setitem__(..., 1), ValueError, "that repeats its elements"),
         (lambda: engine.wrap(name, (2, 2), strides=(-8, 4)), ValueError, r"wrap: \(2, 2\) float32 starts at byte -8"),
         (lambda: engine.wrap(name, (2, 3), strides=(2**62, 2**62)), ValueError, r"wrap: \(2, 3\) float32 .* reaches further than any buffer"),
         (lambda: engine.wrap(9999, (2, 2)), ValueError, r"wrap: \(2, 2\) float32: 9999 is not the name of a buffer"),

@@ -137,7 +137,8 @@ def test_terms_that_overlap_c(monkeypatch):
     monkeypatch.setattr(glgemm.Engine, "_fits", lambda self, size: False)
     x, y, before = integers((2, 30, 20)), integers((20, 40), seed=1), integers((2, 30, 40), seed=2)
     c = before.copy()
-    assert np.array_equal(glgemm.gemm(1, x, y, 1, c, residual=c[::-1], bias=c[0, :1]), x @ y + before + before[::-1] + before[0, :1])
+    got = glgemm.gemm(1, x, y, 1, c, residual=c[::-1], bias=c[0, :1])
+    assert np.array_equal(got, x @ y + before + before[::-1] + before[0, :1])
 
 
 def run_on_a_small_disk(code, folder):

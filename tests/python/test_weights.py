@@ -167,7 +167,8 @@ def test_explain(engine):
     weight, x = glgemm.quantize(integers((6, 64)), "q8_0"), integers((4, 64))
     for a, b in ((x, weight.T), (engine.asarray(x), weight.T), (x, engine.quantized(weight).T)):
         lines = glgemm.explain(a, b, kernel="naive").splitlines()
-        assert lines[:2] == ["A: (4, 64) float32, on the device", "B: (64, 6) q8_0, on the device"] and lines[2].startswith("kernel: naive")
+        assert lines[:2] == ["A: (4, 64) float32, on the device", "B: (64, 6) q8_0, on the device"]
+        assert lines[2].startswith("kernel: naive")
         assert lines[3].startswith(f"on the device: {4 * 64 * 4 + 6 * 68 + 4 * 6 * 4} bytes of")
     assert glgemm.explain(x[:0], weight.T).startswith("nothing")
 
