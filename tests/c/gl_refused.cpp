@@ -273,7 +273,7 @@ TEST_CASE("C: streamed products that are refused, before anything is written, an
                         {{[](Product& p) { p.b.data = p.a.data; }, "glgemm_multiply_streamed: b has data and functions"},
                          {[](Product& p) { p.b.read = nullptr; }, "B has no function to read it"},
                          {[](Product& p) { p.c.write = nullptr; }, "C has no function to write it"},
-                         {[](Product& p) { p.a.ld = 3; }, "ld is 3, less than the width of 300"},
+                         {[](Product& p) { p.a.ld = 3; }, "ld is 3, less than the width of 200"},
                          {[](Product& p) { p.a.type = no_type; }, "a.type " + is_no_type},
                          {[](Product& p) { p.c.layout = 2; }, "c.layout is 2 and must be one of 0 to 1"}});
   const auto refuses_size = [&](std::size_t& size, const std::string& name) {
