@@ -76,10 +76,9 @@ void refuses_null(const std::string& function, glgemm_status (*call)(Parameters.
 /// An engine in the tests' context.
 class CEngine {
  public:
-  explicit CEngine(const glgemm_engine_options* options = nullptr,
-                   glgemm_get_proc_address loader = glgemm_headless_get_proc_address) {
+  explicit CEngine(const glgemm_engine_options* options = nullptr) {
     test::context();
-    REQUIRE(glgemm_engine_create(loader, options, &engine_) == GLGEMM_OK);
+    works(glgemm_engine_create(glgemm_headless_get_proc_address, options, &engine_));
   }
   /// With options that C does not have.
   explicit CEngine(const EngineOptions& options) : engine_(new glgemm_engine{Engine(test::get_proc_address, options)}) {}
@@ -104,23 +103,23 @@ using CAccelerators = std::unique_ptr<glgemm_accelerators, Destroy>;
 inline CMatrix make_matrix(glgemm_engine* engine, std::int64_t rows, std::int64_t columns, const void* data,
                            std::int32_t type = GLGEMM_F32) {
   glgemm_matrix* matrix = nullptr;
-  REQUIRE(glgemm_matrix_create(engine, rows, columns, type, &matrix) == GLGEMM_OK);
-  if (data) REQUIRE(glgemm_matrix_upload(matrix, data) == GLGEMM_OK);
+  works(glgemm_matrix_create(engine, rows, columns, type, &matrix));
+  if (data) works(glgemm_matrix_upload(matrix, data));
   return CMatrix(matrix);
 }
 
 /// The product of such matrices, whole.
 inline glgemm_product product_of(const CMatrix& a, const CMatrix& b, const CMatrix& c) {
   glgemm_product product = initialised(glgemm_product_init);
-  REQUIRE(glgemm_matrix_view(a.get(), &product.a) == GLGEMM_OK);
-  REQUIRE(glgemm_matrix_view(b.get(), &product.b) == GLGEMM_OK);
-  REQUIRE(glgemm_matrix_view(c.get(), &product.c) == GLGEMM_OK);
+  works(glgemm_matrix_view(a.get(), &product.a));
+  works(glgemm_matrix_view(b.get(), &product.b));
+  works(glgemm_matrix_view(c.get(), &product.c));
   return product;
 }
 
 inline std::vector<float> download(const CMatrix& matrix, std::size_t elements) {
   std::vector<float> result(elements);
-  REQUIRE(glgemm_matrix_download(matrix.get(), result.data()) == GLGEMM_OK);
+  works(glgemm_matrix_download(matrix.get(), result.data()));
   return result;
 }
 
