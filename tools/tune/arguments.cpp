@@ -162,8 +162,8 @@ void add_table(CLI::App& verb, Arguments& arguments) {
   add_vendor(verb, arguments.options.vendor);
   add_option(verb, "-o,--output", arguments.options.output, "FILE",
              "The table, which is added to (default: GLGEMM_TUNING, else glgemm/tuning.json in the user's cache folder)");
-  verb.add_flag("--resume", arguments.options.resume,
-                "Skip what the table has of this device, and go on with a run that was interrupted");
+  verb.add_flag("--missing", arguments.options.missing,
+                "Leave out the products that the table has for this device, as after a run that was interrupted");
   arguments.json.add_option(verb, "what was found, and how the planner's own choices compare,");
   add_option(verb, "--check-table", arguments.check_table, "FILE",
              "Read a table, say what is wrong with it, and do nothing else");
@@ -182,7 +182,7 @@ void add_tune(CLI::App& app, int& status) {
   add_table(*verb, *arguments);
   verb->footer(
       "Examples:\n"
-      "  glgemm tune --resume\n"
+      "  glgemm tune --missing\n"
       "  glgemm tune --shape 4096,1,4096 --type f32,q4_0/f32\n"
       "  glgemm tune --class gemv,deep --output table.json");
   verb->callback([arguments, batch, &status] { status = tune(*arguments, batch->count() > 0); });

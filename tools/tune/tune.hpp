@@ -28,7 +28,7 @@ struct TuneOptions {
   std::string device;
   std::string vendor = "none";  ///< as `--vendor` gives it
   std::string output;
-  bool resume = false;
+  bool missing = false;  ///< leaves out products of which the table has something for this device
   SearchOptions search;
   double time_limit = 30;  ///< seconds for each candidate
 };
@@ -39,10 +39,10 @@ struct TuneResult {
 };
 
 /// Tunes each problem and tells in `out` what was found. The table at `output` gets what was found after each problem, beside
-/// what is there; a journal beside it, of the same name with ".journal", gets each candidate, and is removed in the end.
+/// what is there.
 /// @throws std::invalid_argument  `output` is there and no tuning table, or a problem needs more memory than there is
-/// @throws FileError              the table or the journal cannot be written
-/// @throws Unsupported            no device can be used
+/// @throws FileError              the table cannot be written
+/// @throws std::runtime_error     no device can be used, or not any more
 TuneResult run_tune(const TuneOptions& options, std::ostream& out);
 
 }  // namespace glgemm::tools

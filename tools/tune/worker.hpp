@@ -1,6 +1,6 @@
 // The process in which `glgemm tune` runs its candidates, so that a driver that hangs or crashes costs one of them.
 //
-// The tuner sends a line of JSON over a channel, and the worker answers by a line of JSON.
+// The tuner sends a line of JSON over a channel, and the worker answers by a line of JSON: see messages.hpp.
 //
 // For tests, the worker reads GLGEMM_TUNE_INJECT="hang=KERNEL;crash=KERNEL;wrong=KERNEL;spill=KERNEL;clock=KERNEL", KERNEL as
 // to_string() writes it, each as often as wanted: it then hangs when that candidate is measured, or crashes when it is compiled,
@@ -11,7 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
-#include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -70,51 +70,52 @@ struct Verdict {
 
 class Worker {
  public:
+  using Seconds = std::chrono::duration<double>;
+  /// Something that it does.
+  struct Task {
+    std::optional<Candidate> candidate;  ///< that it is about
+    Seconds limit;
+  };
+
   /// Starts the process, on the device and with the vendor's library that `glgemm tune` names.  @throws std::runtime_error
   Worker(const std::string& device, const std::string& vendor);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // All throw WorkerLost, after which only the destructor may follow, and std::runtime_error if the library throws there; the one
-  // that comes first also Unsupported: no context.
-
-  const DeviceInfo& device();
-  Space load(const TuneProblem& problem, std::uint64_t seed, double most);  ///< `most`: see likely_candidates()
-
   // Begun, and not waited for: the worker does this while the tuner does something else.
 
-  void begin_load(const TuneProblem& problem, std::uint64_t seed);
+  void load(const TuneProblem& problem, std::uint64_t seed);
   /// To compile a candidate for the problem that is loaded, so that race() need not.
-  void begin_compile(const Candidate& candidate, std::chrono::duration<double> limit);
-  /// Waits for the first of these that is not waited for yet. What it says is left to load() and race().
-  void await();
+  void compile(const Candidate& candidate, Seconds limit);
 
+  /// What has begun and is not waited for yet.
+  const std::deque<Task>& begun() const noexcept { return begun_; }
+  /// Waits for the first of these.
+  /// @return its answer
+  /// @throws WorkerLost          nothing but the destructor may follow
+  /// @throws std::runtime_error  the library throws there
+  nlohmann::json await();
+
+  // Waited for, and whatever has begun before. They throw as await().
+
+  DeviceInfo device();
+  /// `most`: see likely_candidates().
+  Space space(const TuneProblem& problem, double most);
   /// Times a kernel on the problem that was loaded last. `best_ms`: what the best one took before, 0 if there is none.
-  Race race(const Candidate& candidate, const Candidate* best, double best_ms, bool thorough,
-            std::chrono::duration<double> limit);
+  Race race(const Candidate& candidate, const Candidate* best, double best_ms, bool thorough, Seconds limit);
   /// Whether a candidate is right: on integers, exactly, with odd sizes near the problem's and a beta, and on the problem itself.
-  Verdict check(const Candidate& candidate, std::chrono::duration<double> limit);
+  Verdict check(const Candidate& candidate, Seconds limit);
 
  private:
-  void stop() noexcept;
-  void begin(const std::string& line, std::chrono::duration<double> limit);
-  std::string receive(std::chrono::duration<double> limit);
-  std::string ask(const std::string& line, std::chrono::duration<double> limit);
+  void begin(const nlohmann::json& request, const Task& task);
+  nlohmann::json ask(const nlohmann::json& request, const Task& task);
 
   Child process_;
-  DeviceInfo info_;
-  bool greeted_ = false;
-  std::deque<std::chrono::duration<double>> begun_;  ///< the limits of what is not waited for yet
+  std::deque<Task> begun_;
 };
 
 /// The worker's side: answers the tuner until the channel is closed. For the hidden verb `tune-worker`.
 void serve_tuner(const std::string& device, const std::string& vendor);
-
-// The lines of JSON that both sides exchange.
-
-std::string line_of(const nlohmann::json& json);
-nlohmann::json to_json(const Candidate& candidate);
-Candidate candidate_of(const nlohmann::json& json);
 
 }  // namespace glgemm::tools
