@@ -242,24 +242,17 @@ class Tuner {
   }
 
   std::vector<TuneProblem> all_problems(std::vector<std::string>& notes) const {
-    if (!options_.problems.empty()) {
-      for (const TuneProblem& problem : options_.problems)
-        require_memory(problem.shape, one_type(problem.formats), problem.batch);
-      return options_.problems;
-    }
     std::vector<TuneProblem> problems;
-    const auto add = [&](const TuneProblem& problem) {
+    for (const TuneProblem& problem : options_.problems) {
+      if (problem.for_gpus && device_.software) continue;
       try {
         require_memory(problem.shape, one_type(problem.formats), problem.batch);
         problems.push_back(problem);
       } catch (const std::invalid_argument& error) {
+        if (problem.shape_class == given_class) throw;
         notes.push_back(error.what());
       }
-    };
-    for (const Formats& formats : options_.types)
-      for (const auto& [op_a, op_b] : options_.ops)
-        for (const std::string& name : options_.classes)
-          for (const TuneProblem& problem : class_problems(name, formats, op_a, op_b, device_.software)) add(problem);
+    }
     return problems;
   }
 

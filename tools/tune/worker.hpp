@@ -14,6 +14,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,12 +28,16 @@
 
 namespace glgemm::tools {
 
+inline constexpr std::string_view given_class = "given";
+
 /// What is tuned.
 struct TuneProblem {
-  std::string shape_class;
+  std::string shape_class;  ///< of a built-in problem, else `given_class`
   Shape shape;
   Formats formats{};
   std::int64_t batch = 1;
+  bool for_gpus = false;  ///< too large for a CPU
+  friend bool operator==(const TuneProblem&, const TuneProblem&) = default;
 };
 inline Problem problem_of(const TuneProblem& problem) {
   return problem_of(problem.shape, problem.formats, problem.batch);
@@ -52,10 +57,8 @@ class WorkerLost : public std::runtime_error {
 };
 
 /// Every legal kernel of kernel_space(), with every split that makes a difference, and the seconds that the cost model expects:
-/// the fastest first.
-std::vector<std::pair<double, Candidate>> expected_candidates(const Problem& problem, const Limits& limits);
-/// Those that are expected to take at most `most` times as long as the first.
-std::vector<Candidate> likely_candidates(const std::vector<std::pair<double, Candidate>>& expected, double most);
+/// the fastest first, and those that take at most `most` times as long.
+std::vector<std::pair<double, Candidate>> expected_candidates(const Problem& problem, const Limits& limits, double most);
 
 /// The candidates for a problem.
 struct Space {
@@ -100,7 +103,7 @@ class Worker {
   // Waited for, and whatever has begun before. They throw as await().
 
   DeviceInfo device();
-  /// `most`: see likely_candidates().
+  /// `most`: see expected_candidates().
   Space space(const TuneProblem& problem, double most);
   /// Times a kernel on the problem that was loaded last. `best_ms`: what the best one took before, 0 if there is none.
   Race race(const Candidate& candidate, const Candidate* best, double best_ms, bool thorough, Seconds limit);

@@ -81,26 +81,23 @@ std::map<std::int64_t, double> splits(const Problem& problem, const Kernel& kern
 
 }  // namespace
 
-std::vector<std::pair<double, Candidate>> expected_candidates(const Problem& problem, const Limits& limits) {
+std::vector<std::pair<double, Candidate>> expected_candidates(const Problem& problem, const Limits& limits, double most) {
   std::vector<std::pair<double, Candidate>> expected;
   for (const Kernel& kernel : kernel_space(problem, limits))
     for (const auto& [split, seconds] : splits(problem, kernel, limits)) expected.push_back({seconds, {kernel, split}});
   std::stable_sort(expected.begin(), expected.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+  const auto slow = [&](const auto& each) { return each.first > most * expected.front().first; };
+  expected.erase(std::find_if(expected.begin(), expected.end(), slow), expected.end());
   return expected;
-}
-
-std::vector<Candidate> likely_candidates(const std::vector<std::pair<double, Candidate>>& expected, double most) {
-  std::vector<Candidate> result;
-  for (const auto& [seconds, candidate] : expected)
-    if (seconds <= most * expected.front().first) result.push_back(candidate);
-  return result;
 }
 
 namespace {
 
 Space space_of(const Problem& problem, const Engine& engine, double most) {
   const Plan plan = engine.plan(problem);
-  Space space{likely_candidates(expected_candidates(problem, engine.limits()), most), {plan.kernel, plan.parts}};
+  Space space{{}, {plan.kernel, plan.parts}};
+  for (const auto& [seconds, candidate] : expected_candidates(problem, engine.limits(), most))
+    space.candidates.push_back(candidate);
   const auto& all = space.candidates;
   if (std::find(all.begin(), all.end(), space.planned) == all.end() && plan.parts == 1) space.planned.split_k = 0;
   if (std::find(all.begin(), all.end(), space.planned) == all.end()) space.candidates.push_back(space.planned);
