@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <glgemm/convolution.hpp>
 #include <glgemm/device_matrix.hpp>
 #include <glgemm/engine.hpp>
 #include <glgemm/fence.hpp>
@@ -81,6 +82,7 @@ void set_quantization(View& view, const Arguments& in, const glgemm_quantization
   view.scales = {quantization.scales_buffer, quantization.scales_offset_bytes};
   view.zeros = {quantization.zeros_buffer, quantization.zeros_offset_bytes};
 }
+Convolution to_convolution(const Arguments& in, const glgemm_convolution* given);
 Activation to_activation(const Arguments& in, const glgemm_activation& given);
 std::optional<Workspace> to_workspace(const glgemm_workspace& given);
 glgemm_view from_view(const BufferView& view);

@@ -90,10 +90,6 @@ class Converter {
   const glgemm_convolution& given_;
 };
 
-Convolution to_convolution(const Arguments& in, const glgemm_convolution* given) {
-  return Converter(in, in.read(given, "convolution")).convolution();
-}
-
 glgemm_convolution default_convolution() {
   glgemm_convolution result{};
   result.dimensions = 2;
@@ -105,6 +101,10 @@ glgemm_convolution default_convolution() {
 }
 
 }  // namespace
+
+Convolution c_api::to_convolution(const Arguments& in, const glgemm_convolution* given) {
+  return Converter(in, in.read(given, "convolution")).convolution();
+}
 
 GLGEMM_C_INIT(glgemm_convolution, convolution, defaults = default_convolution())
 

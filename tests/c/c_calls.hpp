@@ -5,20 +5,17 @@
 #include <glgemm/glgemm_headless.h>
 
 #include <algorithm>
-#include <atomic>
-#include <complex>
 #include <cstdint>
 #include <cstring>
-#include <glgemm/types.hpp>
 #include <memory>
 #include <string>
 #include <tuple>
 #include <type_traits>
 #include <vector>
 
-#include "base/elements.hpp"
 #include "c/convert.hpp"
 #include "support/context.hpp"
+#include "support/products.hpp"
 
 namespace glgemm::test {
 
@@ -33,6 +30,18 @@ Struct initialised(glgemm_status (*init)(Struct*, std::size_t)) {
   REQUIRE(init(&result, sizeof result) == GLGEMM_OK);
   REQUIRE(result.struct_size == sizeof result);
   return result;
+}
+
+template <class Enum>
+std::int32_t number(Enum value) {
+  return static_cast<std::int32_t>(value);
+}
+
+/// The call worked, or else the message is shown.
+inline void works(glgemm_status status) {
+  const std::string message = status == GLGEMM_OK ? "" : glgemm_last_error();
+  CAPTURE(message);
+  REQUIRE(status == GLGEMM_OK);
 }
 
 /// The call returned this code, and the message says this.
@@ -62,13 +71,14 @@ void refuses_null(const std::string& function, glgemm_status (*call)(Parameters.
   }
 }
 
+#define REFUSES_NULL(function, ...) refuses_null(#function, function, __VA_ARGS__)
+
 /// An engine in the tests' context.
 class CEngine {
  public:
-  explicit CEngine(const glgemm_engine_options* options = nullptr,
-                   glgemm_get_proc_address loader = glgemm_headless_get_proc_address) {
+  explicit CEngine(const glgemm_engine_options* options = nullptr) {
     test::context();
-    REQUIRE(glgemm_engine_create(loader, options, &engine_) == GLGEMM_OK);
+    works(glgemm_engine_create(glgemm_headless_get_proc_address, options, &engine_));
   }
   /// With options that C does not have.
   explicit CEngine(const EngineOptions& options) : engine_(new glgemm_engine{Engine(test::get_proc_address, options)}) {}
@@ -93,23 +103,23 @@ using CAccelerators = std::unique_ptr<glgemm_accelerators, Destroy>;
 inline CMatrix make_matrix(glgemm_engine* engine, std::int64_t rows, std::int64_t columns, const void* data,
                            std::int32_t type = GLGEMM_F32) {
   glgemm_matrix* matrix = nullptr;
-  REQUIRE(glgemm_matrix_create(engine, rows, columns, type, &matrix) == GLGEMM_OK);
-  if (data) REQUIRE(glgemm_matrix_upload(matrix, data) == GLGEMM_OK);
+  works(glgemm_matrix_create(engine, rows, columns, type, &matrix));
+  if (data) works(glgemm_matrix_upload(matrix, data));
   return CMatrix(matrix);
 }
 
 /// The product of such matrices, whole.
 inline glgemm_product product_of(const CMatrix& a, const CMatrix& b, const CMatrix& c) {
   glgemm_product product = initialised(glgemm_product_init);
-  REQUIRE(glgemm_matrix_view(a.get(), &product.a) == GLGEMM_OK);
-  REQUIRE(glgemm_matrix_view(b.get(), &product.b) == GLGEMM_OK);
-  REQUIRE(glgemm_matrix_view(c.get(), &product.c) == GLGEMM_OK);
+  works(glgemm_matrix_view(a.get(), &product.a));
+  works(glgemm_matrix_view(b.get(), &product.b));
+  works(glgemm_matrix_view(c.get(), &product.c));
   return product;
 }
 
 inline std::vector<float> download(const CMatrix& matrix, std::size_t elements) {
   std::vector<float> result(elements);
-  REQUIRE(glgemm_matrix_download(matrix.get(), result.data()) == GLGEMM_OK);
+  works(glgemm_matrix_download(matrix.get(), result.data()));
   return result;
 }
 
@@ -137,46 +147,35 @@ struct Example {
   }
 };
 
-/// A function of the caller's: which of them fails, and how often each was called.
+/// What the functions of a streamed product are handed, and what they have seen.
 struct Calls {
-  glgemm_host_matrix inner{};  ///< in memory
-  std::string failing{};       ///< "read", "write", "progress" or "piece_done"
-  std::int32_t failure = 7;
+  Matrix<float>* matrix = nullptr;
   std::int64_t pieces = 0;
-  double share = 0;           ///< the last one
-  std::atomic<int> moved{0};  ///< sections that were read and written
-  std::int32_t result(const char* name) const { return failing == name ? failure : 0; }
+  double share = 0;  ///< the last one
 };
 
-/// Matrices in the application's hands: sections come from and go to row-major floats.
-template <class Copy>
-std::int32_t move_section(const glgemm_section* section, void* user, const char* name, const Copy& copy) {
-  auto& calls = *static_cast<Calls*>(user);
-  ++calls.moved;
+/// Calls use(index, element) for each element of a section that is dense row after row.
+template <class Use>
+std::int32_t for_each_element(const glgemm_section* section, void* user, const Use& use) {
   for (std::int64_t i = 0; i < section->rows; ++i)
-    copy(static_cast<float*>(calls.inner.data) + (section->row + i) * calls.inner.columns + section->column, i * section->columns,
-         static_cast<std::size_t>(section->columns) * sizeof(float));
-  return calls.result(name);
+    for (std::int64_t j = 0; j < section->columns; ++j)
+      use(i * section->columns + j, (*static_cast<Calls*>(user)->matrix)(section->row + i, section->column + j));
+  return 0;
 }
 inline std::int32_t read_section(const glgemm_section* section, void* to, void* user) {
-  return move_section(section, user, "read", [to](const float* row, std::int64_t at, std::size_t bytes) {
-    std::memcpy(static_cast<float*>(to) + at, row, bytes);
-  });
+  return for_each_element(section, user, [to](std::int64_t at, float& x) { static_cast<float*>(to)[at] = x; });
 }
 inline std::int32_t write_section(const glgemm_section* section, const void* from, void* user) {
-  return move_section(section, user, "write", [from](float* row, std::int64_t at, std::size_t bytes) {
-    std::memcpy(row, static_cast<const float*>(from) + at, bytes);
-  });
+  return for_each_element(section, user, [from](std::int64_t at, float& x) { x = static_cast<const float*>(from)[at]; });
 }
 
-/// C = relu(2 A^T B + 3 C + D + bias) of small integers: A in memory, column-major with gaps, B and C behind functions.
+/// C = A B + C of small integers: A in memory, B and C behind functions, in many pieces.
 struct Streamed {
-  static constexpr std::int64_t m = 60, n = 50, k = 45, ld = 70;
-  std::vector<float> a = filled(m * ld, 5), b = filled(k * n, 7), c = filled(m * n, 3), d = filled(m * n, 4), bias = filled(m, 6);
-  std::vector<float> before = c, right = c;
-  Calls of_b, of_c, of_options;
-  glgemm_host_matrix residual = {m, n, GLGEMM_ROW_MAJOR, GLGEMM_F32, d.data(), 0, nullptr, nullptr, nullptr};
-  glgemm_host_matrix bias_values = {m, 1, GLGEMM_ROW_MAJOR, GLGEMM_F32, bias.data(), 0, nullptr, nullptr, nullptr};
+  static constexpr std::int64_t m = 40, n = 30, k = 200;
+  Matrix<float> a = random_integer_matrix(m, k, 5, 1), b = random_integer_matrix(k, n, 5, 2),
+                before = random_integer_matrix(m, n, 5, 3);
+  Matrix<float> c = before, right = multiply_serial(a, b);
+  Calls of_b{&b}, of_c{&c}, of_options;
   glgemm_host_epilogue epilogue = initialised(glgemm_host_epilogue_init);
   glgemm_host_product product = initialised(glgemm_host_product_init);
   glgemm_options plan = initialised(glgemm_options_init);
@@ -184,52 +183,29 @@ struct Streamed {
   glgemm_stream_report report = initialised(glgemm_stream_report_init);
 
   Streamed() {
-    CHECK(product.alpha.re == 1);
-    product.op_a = GLGEMM_OP_TRANSPOSE;
-    product.alpha.re = 2;
-    product.beta.re = 3;
-    product.a = {k, m, GLGEMM_COLUMN_MAJOR, GLGEMM_F32, a.data(), ld, nullptr, nullptr, nullptr};
-    of_b.inner = {k, n, GLGEMM_ROW_MAJOR, GLGEMM_F32, b.data(), 0, nullptr, nullptr, nullptr};
-    of_c.inner = {m, n, GLGEMM_ROW_MAJOR, GLGEMM_F32, c.data(), 0, nullptr, nullptr, nullptr};
+    for (std::int64_t i = 0; i < right.size(); ++i) right.data()[i] += before.data()[i];
+    product.a = {m, k, GLGEMM_ROW_MAJOR, GLGEMM_F32, a.data(), 0, nullptr, nullptr, nullptr};
     product.b = {k, n, GLGEMM_ROW_MAJOR, GLGEMM_F32, nullptr, 0, read_section, nullptr, &of_b};
     product.c = {m, n, GLGEMM_ROW_MAJOR, GLGEMM_F32, nullptr, 0, read_section, write_section, &of_c};
+    product.beta.re = 1;
     product.epilogue = &epilogue;
-    epilogue.residual = &residual;
-    epilogue.bias = {GLGEMM_BIAS_FOR_EACH_ROW, &bias_values};
-    epilogue.activation = glgemm_activation_relu();
     plan.kernel = "naive";
     options.plan = &plan;
-    options.device_memory_limit_bytes = 12 << 10;
+    options.device_memory_limit_bytes = 8 << 10;
     options.user = &of_options;
     options.progress = [](double share, void* user) {
-      auto& calls = *static_cast<Calls*>(user);
-      calls.share = share;
-      return calls.result("progress");
+      static_cast<Calls*>(user)->share = share;
+      return 0;
     };
     options.piece_done = [](const glgemm_section* piece, void* user) {
-      auto& calls = *static_cast<Calls*>(user);
-      calls.pieces += piece->rows > 0 && piece->columns > 0;
-      return calls.result("piece_done");
+      static_cast<Calls*>(user)->pieces += piece->rows > 0 && piece->columns > 0;
+      return 0;
     };
-    for (std::int64_t i = 0; i < m; ++i)
-      for (std::int64_t j = 0; j < n; ++j) {
-        float sum = 0;
-        for (std::int64_t p = 0; p < k; ++p) sum += at(a, i * ld + p) * at(b, p * n + j);
-        float& x = right[static_cast<std::size_t>(i * n + j)];
-        x = std::max(0.0f, 2 * sum + 3 * x + at(d, i * n + j) + at(bias, i));
-      }
   }
   glgemm_status run(glgemm_engine* engine) {
     c = before;
-    of_c.inner.data = c.data();
     return glgemm_multiply_streamed(engine, &product, &options, &report);
   }
-  static std::vector<float> filled(std::int64_t count, std::int64_t range) {
-    std::vector<float> result;
-    for (std::int64_t i = 0; i < count; ++i) result.push_back(static_cast<float>((i * 31) % (2 * range + 1) - range));
-    return result;
-  }
-  static float at(const std::vector<float>& x, std::int64_t i) { return x[static_cast<std::size_t>(i)]; }
 };
 
 }  // namespace glgemm::test

@@ -133,7 +133,7 @@ TEST_CASE("C: no memory for engines, contexts, streamed products and accelerator
   Streamed x;
   check_allocations({"multiply_streamed",
                      {[&] {
-                       std::copy(x.before.begin(), x.before.end(), x.c.begin());
+                       x.c = x.before;
                        return glgemm_multiply_streamed(engine, &x.product, &x.options, &x.report);
                      }},
                      [] {},
@@ -144,7 +144,7 @@ TEST_CASE("C: no memory for engines, contexts, streamed products and accelerator
   check_allocations({"accelerators",
                      {[&] { return glgemm_accelerators_create(index.c_str(), nullptr, &accelerators); },
                       [&] {
-                        std::copy(x.before.begin(), x.before.end(), x.c.begin());
+                        x.c = x.before;
                         return glgemm_accelerators_multiply(accelerators, &x.product, &x.options);
                       }},
                      [&] { glgemm_accelerators_destroy(accelerators); },

@@ -50,6 +50,8 @@ GEMV = products("gemv:tile_m=2,tile_n=1,lanes_k=8,workgroup=32,panels=0,broadcas
 OUTER = products("outer:tile_m=2,tile_n=4,max_k=2,workgroup=4")
 BLOCKED = products("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2,pad=1,double_buffer=0,panels=0,images=2,turn=0")
 
+C_FIELDS = "../bin/glgemm_gl_tests -sf=*c/gl_fields.cpp -aa=1"
+
 INDEXED = REGISTER + ["--indexed"]
 INDEXED_BLOCKED = BLOCKED + ["--indexed"]
 
@@ -197,6 +199,21 @@ MUTANTS = [
     Mutant("the application's context of CUDA's is not current again", "src/vendor/library.cpp", "    functions_.pop_context.call(&ours);\n", "    (void)ours;\n",
            (VENDOR,)),
     Mutant("failures in a row are no reason to leave cuBLAS alone", "src/engine/library.cpp", "  if (++state.library->failures < most_failures", "  if (most_failures < 0", (VENDOR,)),
+    # The C interface.
+    Mutant("the residual in C has no tables", "src/c/convert.cpp", "if (gemm.epilogue.residual) gemm.epilogue.residual->indexing = gemm.c.indexing;", "",
+           (C_FIELDS,)),
+    Mutant("offsets of B in C are those of A", "src/c/convert.cpp", ".offsets_b = offsets(given.offsets_b)", ".offsets_b = offsets(given.offsets_a)",
+           (C_FIELDS,)),
+    Mutant("codes in C that a function reads have no scales", "src/c/convert.cpp", "read(section, to.codes, to.scales, to.zeros);",
+           "read(section, to.codes, to.zeros, to.zeros);", (C_FIELDS,)),
+    Mutant("a convolution in C is padded behind as before", "src/c/convolutions.cpp", "result.padding.after = extents(given_.after);",
+           "result.padding.after = extents(given_.before);", (C_FIELDS,)),
+    Mutant("structs of former programs in C lie as far apart as this library's", "src/c/core.hpp",
+           "const std::size_t step = need(given, array).struct_size;", "const std::size_t step = (need(given, array), sizeof(Struct));",
+           (gl_case("C: programs of before*"),)),
+    Mutant("the options of a group in C are not handed on", "src/c/products.cpp",
+           "used.gemm(converted.add_all(in, products, count), to_options(in, options));", "used.gemm(converted.add_all(in, products, count), to_options(in, nullptr));",
+           (gl_case("C: options that name nothing*"),)),
     # What random products do not draw.
     Mutant("a small slice lowers a program's rate", "src/engine/pace.cpp",
            "  if (known() && measured < per_second && seconds <= expected) return;\n", "",

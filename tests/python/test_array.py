@@ -14,11 +14,12 @@ import glgemm
 
 @pytest.mark.parametrize("dtype", TABLE)
 def test_there_and_back(engine, dtype):
-    for shape in ((), (5,), (3, 4), (2, 3, 4), (0, 3), (3, 0), (0,), (1, 1, 1, 7)):
+    for shape in ((), (5,), (3, 4), (2, 3, 4), (4, 4), (0, 3), (3, 0), (0,), (1, 1, 1, 7)):
         x = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
         d = engine.asarray(x)
         assert d.shape == x.shape and d.dtype == x.dtype and d.ndim == x.ndim and d.size == x.size and d.nbytes == x.nbytes
         assert np.array_equal(d.numpy(), x) and np.array_equal(np.asarray(d), x)
+        assert np.array_equal(engine.asarray(x.T).numpy(), x.T)
 
 
 indices = st.one_of(
@@ -59,13 +60,10 @@ def test_indices_are_numpys(shape, key, transposed):
 @given(operands(st.sampled_from(["float32", "int32", "complex64"])))
 def test_products(pair):
     a, b = pair
-    engine = glgemm.default_engine()
-    c = engine.asarray(a) @ engine.asarray(b)
-    assert isinstance(c, glgemm.Array)
-    result = c.numpy()
-    assert_product(result[()] if result.ndim == 0 else result, a, b)
-    assert_product((engine.asarray(a) @ b).numpy()[()], a, b)
-    assert_product((a @ engine.asarray(b)).numpy()[()], a, b)
+    on = glgemm.default_engine().asarray
+    for c in (on(a) @ on(b), on(a) @ b, a @ on(b)):
+        assert isinstance(c, glgemm.Array)
+        assert_product(c.numpy()[()], a, b)
 
 
 @given(st.data())
@@ -83,15 +81,6 @@ def test_products_of_views(data):
     assert_product(out.numpy(), a, b)
 
 
-def test_chain_stays_on_the_device(engine):
-    a = np.random.default_rng(0).integers(-3, 4, (6, 6)).astype(np.float32)
-    d = engine.asarray(a)
-    assert np.array_equal((d @ d @ d.T).numpy(), a @ a @ a.T)
-    d[1:3, 2:] = 5
-    a[1:3, 2:] = 5
-    assert np.array_equal((d[1:5, ::1] @ d[:, 2:4]).numpy(), a[1:5] @ a[:, 2:4])
-
-
 def test_reshape_and_views(engine):
     x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     d = engine.asarray(x)
@@ -106,26 +95,6 @@ def test_reshape_and_views(engine):
     with pytest.raises(ValueError, match="gaps"):
         d.T.reshape(24)
     assert "float32, shape (2, 3, 4)" in repr(d)
-
-
-def test_dlpack(engine):
-    class Foreign:
-        """What another library's array in the CPU's memory looks like."""
-
-        def __init__(self, x):
-            self.x = x
-
-        def __dlpack__(self, **arguments):
-            return self.x.__dlpack__(**arguments)
-
-        def __dlpack_device__(self):
-            return (1, 0)
-
-    x = np.arange(6, dtype=np.float32).reshape(2, 3)
-    d = engine.asarray(Foreign(x))
-    assert np.array_equal(d.numpy(), x)
-    assert np.array_equal(np.from_dlpack(d), x)
-    assert np.array_equal(glgemm.matmul(Foreign(x), x.T), x @ x.T)
 
 
 @given(st.data(), st.lists(st.integers(1, 6), min_size=1, max_size=4), st.booleans())
@@ -221,25 +190,19 @@ def test_tables_say_where_c_lies(engine):
 
 
 def test_bias_and_residual_with_any_strides(engine):
-    generator = np.random.default_rng(3)
-    x, y = (generator.integers(-3, 4, shape).astype(np.float32) for shape in ((6, 4), (4, 5)))
-    values = generator.integers(-9, 10, (6, 12)).astype(np.float32)
+    x, y, values = integers((6, 4)), integers((4, 5), seed=1), integers((6, 12), seed=2)
     on, v = engine.asarray, engine.asarray(values)
-    for key in (np.s_[:, :1], np.s_[:, 3:4], np.s_[::-1, 1:2], np.s_[0, :5], np.s_[0, :10:2], np.s_[0, 4::-1], np.s_[5:, 2:7]):
+    for key in (np.s_[:, 3:4], np.s_[::-1, 1:2], np.s_[0, :5], np.s_[0, :10:2], np.s_[0, 4::-1], np.s_[5:, 2:7]):
         assert np.array_equal(engine.gemm(1, on(x), on(y), bias=v[key]).numpy(), x @ y + values[key])
     assert np.array_equal(engine.gemm(1, on(x), on(y[:, :1]), bias=v[:1, 3].reshape(1, 1)).numpy(), x @ y[:, :1] + values[0, 3])
-    fortran = on(np.zeros((5, 6), np.float32)).T
-    for c in (None, on(np.zeros((6, 5), np.float32)), fortran, on(np.zeros((6, 10), np.float32))[:, ::2]):
+    for c in (None, on(np.zeros((5, 6), np.float32)).T, on(np.zeros((6, 10), np.float32))[:, ::2]):
         for key in (np.s_[:, :5], np.s_[:, :10:2], np.s_[::-1, 4::-1]):
             assert np.array_equal(engine.gemm(1, on(x), on(y), 0, c, residual=v[key]).numpy(), x @ y + values[key])
-        assert np.array_equal(engine.gemm(1, on(x), on(y), 0, c, residual=on(values[:, :5].T.copy()).T).numpy(), x @ y + values[:, :5])
-    a, b, d = (generator.integers(-3, 4, shape).astype(np.float32) for shape in ((2, 3, 6, 4), (3, 4, 5), (2, 3, 6, 8)))
-    expected = a @ b + d[..., :5]
-    assert np.array_equal(engine.gemm(1, on(a), on(b), residual=on(d)[..., :5]).numpy(), expected)
-    assert np.array_equal(engine.gemm(1, on(a), on(b), residual=on(d)[:, ::-1, :, :5]).numpy(), a @ b + d[:, ::-1, :, :5])
+    a, b, d = integers((2, 3, 6, 4)), integers((3, 4, 5), seed=1), integers((2, 3, 6, 8), seed=2)
     c = on(np.zeros((2, 3, 6, 9), np.float32))[:, :, :, 2:7]
-    engine.gemm(1, on(a), on(b), 0, c, residual=on(d)[..., :5])
-    assert np.array_equal(c.numpy(), expected)
+    key = np.s_[:, ::-1, :, :5]
+    for out in (None, c):
+        assert np.array_equal(engine.gemm(1, on(a), on(b), 0, out, residual=on(d)[key]).numpy(), a @ b + d[key])
     rows = on(values)[:, :5]
     engine.gemm(1, on(x), on(y), 0, rows, residual=rows[::-1])  # a copy, so that nothing is read after it was written
     assert np.array_equal(rows.numpy(), x @ y + values[::-1, :5])
@@ -254,15 +217,6 @@ def test_bias_and_residual_are_of_the_type_of_c(engine):
             engine.gemm(1, d, d, residual=engine.asarray(np.ones((4, 4), dtype)))
     half = engine.asarray(np.ones((4, 4), np.float16))
     assert (engine.gemm(1, half, half, bias=half[0]).numpy() == 5).all()
-
-
-def test_int8_and_halves_on_the_device(engine):
-    a = np.full((3, 40), 100, np.int8)
-    c = engine.asarray(a) @ engine.asarray(a.T)
-    assert c.dtype == np.int32 and np.array_equal(c.numpy(), np.full((3, 3), 400000))
-    h = engine.asarray(np.full((2, 3000), 10, np.float16))
-    assert (h @ h.T).dtype == np.float16
-    assert np.array_equal(glgemm.matmul(h, h.T, dtype=np.float32).numpy(), np.full((2, 2), 300000))
 
 
 def test_context_managers(engine):
@@ -293,13 +247,10 @@ def test_bad_input(engine):
         (lambda: d @ 3, TypeError, "unsupported operand"),
         (lambda: glgemm.matmul(d, engine.asarray(np.ones((3, 2)))), TypeError, "A is float32 and B is float64"),
         (lambda: glgemm.matmul(d, d.T, out=engine.empty((3, 3))), ValueError, r"product is \(2, 2\) and out is \(3, 3\)"),
-        (lambda: glgemm.matmul(d, d.T, out=np.empty((2, 2), np.float32)), TypeError, "needs an Array"),
         (lambda: glgemm.matmul(d, d.T, out=engine.empty((2, 2), np.float64)), TypeError, "summed in float32"),
         (lambda: glgemm.matmul(d[:, :2], d[:, :2], out=d[:, :2]), ValueError, "share|overlap"),
         (lambda: engine.asarray([1, 2]), TypeError, "int64"),
-        (lambda: engine.asarray("text"), TypeError, ""),
         (lambda: engine.empty((-1, 2)), ValueError, ""),
-        (lambda: engine.empty((1 << 40, 1 << 40)), (ValueError, MemoryError), ""),
         (lambda: engine.empty((1 << 21, 1 << 21)), MemoryError, "bytes"),
         (lambda: d.__setitem__(0, np.ones(5, np.float32)), ValueError, "broadcast"),
         (lambda: d[5], IndexError, "out of bounds"),
@@ -310,19 +261,10 @@ def test_bad_input(engine):
         (lambda: d[[0.5]], IndexError, r"whole numbers with one dimension as an index; this one is \(1,\) float64"),
         (lambda: d[[[0]]], IndexError, r"this one is \(1, 1\) int64"),
         (lambda: d[[True, False]], IndexError, "bool"),
-        (lambda: d[[0], [0]], IndexError, "one array of integers at a time"),
-        (lambda: d[[0], 0], IndexError, "one after the other"),
         (lambda: d[[0, 1]].reshape(6), ValueError, "gaps"),
-        (lambda: d[1.5], IndexError, ""),
         (lambda: np.add(d, 1), TypeError, ""),
         (lambda: engine.gemm(1, d, d), ValueError, r"^gemm: op\(A\) is 2x3 and op\(B\) is 2x3: the inner sizes 3 and 2 differ"),
-        (lambda: engine.gemm(1, d, engine.asarray(np.ones((3, 2)))), TypeError, "^gemm: A is float32 and B is float64"),
         (lambda: engine.gemm(1, d, d.T, 0, engine.empty((3, 3))), ValueError, r"^gemm: the product is \(2, 2\) and out is \(3, 3\)"),
-        (lambda: engine.gemm(1, d, d.T, 1), ValueError, "there is no C"),
-        (lambda: engine.gemm(1, d, d.T, bias=engine.empty(5)), ValueError, "bias is"),
-        (lambda: engine.gemm(1, d, d.T, activation="nonsense"), ValueError, "activation"),
-        (lambda: engine.gemm(1, d, d.T, op_a="X"), ValueError, "op is 'X'"),
-        (lambda: engine.gemm(1j, d, d.T), ValueError, "alpha"),
         (lambda: engine.gemm(10**400, d, d.T), ValueError, "gemm: alpha is larger than any float"),
         (lambda: engine.gemm(1, d, d.T, activation=("clamp", "a", "b")), TypeError, r"the activation is \('clamp', 'a', 'b'\) and must"),
         (lambda: engine.gemm(1, d, d.T, activation=(1,)), TypeError, r"the activation is \(1,\) and must"),
@@ -382,9 +324,10 @@ def test_wrap_names_what_is_wrong(engine):
     check_errors(
         (lambda: engine.wrap(name, (5, 5)), ValueError, r"wrap: \(5, 5\) float32 needs 100 bytes from byte 0 on and leaves its buffer of 16"),
         (lambda: engine.wrap(name, (2, 2), offset=4), ValueError, r"wrap: \(2, 2\) float32 needs 16 bytes from byte 4 on and leaves its buffer of 16"),
+        (lambda: engine.wrap(name, (2, 2), strides=(0, 4)).__setitem__(..., 1), ValueError, "that repeats its elements"),
         (lambda: engine.wrap(name, (2, 2), strides=(-8, 4)), ValueError, r"wrap: \(2, 2\) float32 starts at byte -8"),
         (lambda: engine.wrap(name, (2, 3), strides=(2**62, 2**62)), ValueError, r"wrap: \(2, 3\) float32 .* reaches further than any buffer"),
-        (lambda: engine.wrap(9999, (2, 2)), ValueError, r"wrap: \(2, 2\) float32: 9999 is not the name of a buffer"),
+        (lambda: engine.wrap(4000000000, (2, 2)), ValueError, r"wrap: \(2, 2\) float32: 4000000000 is not the name of a buffer"),
         (lambda: engine.wrap(2**40, (2, 2)), ValueError, "wrap: 1099511627776 is not the name of a buffer"),
         (lambda: engine.wrap(name, (2, 2), offset=2**70), ValueError, "wrap: the offset is 1180591620717411303424 and must be .* 64 bits"),
         (lambda: engine.wrap(name, (2, 2), offset="a"), TypeError, "wrap: the offset is 'a' and must be a whole number"),

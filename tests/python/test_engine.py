@@ -274,9 +274,6 @@ def test_log_and_options():
     with pytest.raises(ValueError, match="max_dispatch"):
         glgemm.Engine(max_dispatch=-1)
 
-    def fails(line):
-        raise RuntimeError("in the log")
-
     code = """
 def fails(line): raise RuntimeError('in the log')
 with glgemm.Engine(log=fails, program_cache='') as e: print(e.matmul(np.ones(2), np.ones(2)))
@@ -378,27 +375,16 @@ def test_gemm():
         glgemm.gemm(1, a, b, activation="all")
     known = re.findall(r"\('\w+', [^)]*\)|'\w+'", str(refused.value))[1:]
     assert len(known) >= 9 and all(name in glgemm.gemm.__doc__ for name in known)
-    product = np.linspace(-9, 9, 99, dtype=np.float32)[:, None]
-    one = np.ones((1, 1), np.float32)
-    assert np.allclose(glgemm.gemm(1, product, one, activation="silu"), product / (1 + np.exp(-product)), rtol=0, atol=1e-5)
-    assert np.allclose(glgemm.gemm(1, product, one, activation="hard_swish"), product * np.clip(product + 3, 0, 6) / 6, rtol=0, atol=1e-5)
-    into = c.copy()
-    assert glgemm.gemm(1, a, b, 0, into) is into
-    for columns in (c[:, ::2], np.asfortranarray(c)[:, :3], c[::-1, :3]):
-        into = columns.copy(order="K") if columns.flags.forc else columns
-        expected = a @ b[:, :3] + into
-        glgemm.gemm(1, a, b[:, :3], 1, into)
-        assert np.array_equal(into, expected)
+    for into in (c.copy(), c[:, ::2], np.asfortranarray(c)[1:], c[:, 2:5], c[::-1, :3]):
+        x, y = a[-len(into) :], b[:, : into.shape[1]]
+        expected = x @ y + into
+        assert glgemm.gemm(1, x, y, 1, into) is into and np.array_equal(into, expected)
     z = (generator.integers(-3, 4, (3, 4)) + 1j * generator.integers(-3, 4, (3, 4))).astype(np.complex64)
     assert np.array_equal(glgemm.gemm(2j, z, z, op_a="C"), 2j * z.conj().T @ z)
+    assert np.array_equal(glgemm.gemm(1, z, z, op_b="C"), z @ z.conj().T)
     batch = generator.integers(-3, 4, (3, 5, 4)).astype(np.float32)
     assert np.array_equal(glgemm.gemm(1, batch, b, residual=np.stack([d] * 3)), batch @ b + d)
     assert np.array_equal(glgemm.gemm(1, np.ones((0, 3)), np.ones((3, 2))), np.ones((0, 2)))
-    i8 = np.full((2, 9), 100, np.int8)
-    assert glgemm.gemm(1, i8, i8, op_b="T").dtype == np.int32
-    half = a.astype(np.float16)
-    assert glgemm.gemm(1, half, half, op_b="T").dtype == np.float16
-    assert glgemm.gemm(1, half, half, op_b="T", dtype=np.float32).dtype == np.float32
 
 
 def test_gemm_bad_input():
@@ -416,18 +402,13 @@ def test_gemm_bad_input():
         (lambda: glgemm.gemm(1, a.astype(int), a.T.astype(int)), TypeError, "int64"),
         (lambda: glgemm.gemm(1, a, a.T, bias=np.ones(3, np.float32)), ValueError, "bias is"),
         (lambda: glgemm.gemm(1, a, a.T, bias=np.ones(2)), TypeError, "bias is float64"),
-        (lambda: glgemm.gemm(1, a, a.T, residual=np.ones((3, 3), np.float32)), ValueError, "D is"),
-        (lambda: glgemm.gemm(1, a, a.T, activation="sine"), ValueError, "activation"),
         (lambda: glgemm.gemm(1, a, a.T, activation=("clamp", 2, 1)), ValueError, "2"),
         (lambda: glgemm.gemm(1, a, a.T, activation="leaky_relu"), ValueError, r"one of 'relu', \('leaky_relu', slope\), 'gelu_erf'"),
-        (lambda: glgemm.gemm(1, a, a.T, activation="none"), ValueError, "the activation is 'none'"),
         (lambda: glgemm.gemm(1j, a, a.T), ValueError, "alpha"),
         (lambda: glgemm.gemm("x", a, a.T), TypeError, "gemm: alpha is 'x' and must be a number"),
         (lambda: glgemm.matmul(a, a.T, precision=3), TypeError, "matmul: the precision is 3 and must be one of"),
         (lambda: glgemm.matmul(a, a.T, kernel=3), TypeError, "matmul: the kernel is 3 and must be a name"),
-        (lambda: glgemm.matmul("a.npy", a), TypeError, "an operand is 'a.npy': a file is opened by numpy.load"),
         (lambda: glgemm.default_engine().wrap("x", (2, 2)), TypeError, "wrap: the buffer is 'x'"),
         (lambda: glgemm.default_engine().wrap(-1, (2, 2)), ValueError, "wrap: -1 is not the name of a buffer"),
         (lambda: glgemm.default_engine().wrap(1, "x"), TypeError, "the shape is 'x'"),
-        (lambda: glgemm.gemm(1, a, a.T, op_a="H"), ValueError, "op is 'H'"),
     )

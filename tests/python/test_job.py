@@ -84,13 +84,9 @@ def test_little_by_little(engine):
 
 
 def test_nothing_to_do(engine):
-    def ones(*shape):
-        return np.ones(shape, np.float32)
-
-    for a, b in ((ones(0, 3), ones(3, 2)), (ones(2, 3), ones(3, 0))):
-        job = engine.start(1, a, b)
-        assert job.done() and job.progress == 1 and job.advance(1) and np.array_equal(job.result(), a @ b)
-    assert np.array_equal(engine.start(1, ones(2, 0), ones(0, 2)).result(), np.zeros((2, 2)))
+    for a, b in (((0, 3), (3, 2)), ((2, 3), (3, 0)), ((2, 0), (0, 2))):
+        job = engine.start(1, np.ones(a), np.ones(b))
+        assert np.array_equal(job.result(), np.ones(a) @ np.ones(b)) and job.done() and job.progress == 1 and job.advance(1)
 
 
 def test_a_job_keeps_what_it_uses(engine):

@@ -229,7 +229,7 @@ def test_bad_buffers(context):
         d = engine.wrap(buffer, (4, 4))
         check_errors(
             (lambda: engine.wrap(buffer, (5, 4)), ValueError, "leaves its buffer of 64"),
-            (lambda: engine.wrap(9999, (4, 4)), ValueError, "not the name of a buffer"),
+            (lambda: engine.wrap(4000000000, (4, 4)), ValueError, "not the name of a buffer"),
             (lambda: engine.wrap(buffer, (4, 4), offset=2), ValueError, "multiple"),
             (lambda: engine.wrap(buffer, (4, 4), offset=-4), ValueError, "starts at byte -4"),
             (lambda: engine.wrap(buffer, (4, 4), strides=(16, 3)), ValueError, "multiple"),

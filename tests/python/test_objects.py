@@ -174,8 +174,9 @@ def test_dlpack_keeps_its_promises(engine):
             return d.__dlpack_device__()
 
     for arguments in ({}, {"copy": None}, {"copy": True}, {"stream": None, "dl_device": (1, 0)}, {"dl_device": d.__dlpack_device__()}):
-        taken = np.from_dlpack(Foreign(**arguments))
-        assert np.array_equal(taken, d.numpy())
+        for taken in (np.from_dlpack(Foreign(**arguments)), engine.asarray(Foreign(**arguments)).numpy()):
+            assert np.array_equal(taken, d.numpy())
+    assert np.array_equal(np.from_dlpack(d), d.numpy()) and np.array_equal(glgemm.matmul(Foreign(), d.T.numpy()), (d @ d.T).numpy())
     # A consumer of version 1.0 gets a capsule of it, or of the version before.
     assert "dltensor" in repr(d.__dlpack__(max_version=(1, 0), copy=True, dl_device=(1, 0)))
     check_errors(

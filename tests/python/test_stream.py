@@ -11,7 +11,7 @@ import weakref
 
 import numpy as np
 import pytest
-from conftest import TABLE, check_errors, integers, run_python
+from conftest import check_errors, integers, run_python
 
 import glgemm
 
@@ -59,41 +59,36 @@ def test_a_file_is_replaced_once_the_product_is_done(tmp_path):
         glgemm.stream(x, x, out=tmp_path)
 
 
-@pytest.mark.parametrize("dtype", TABLE)
-def test_types_and_strides(dtype):
-    wide = np.abs(integers((90, 200))).astype(dtype)
-    expected = lambda a, b: np.matmul(a.astype(np.int64), b.astype(np.int64))
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float16", "complex64"])
+def test_strides(dtype):
+    """To the bit what is made without them."""
+    wide, how = integers((90, 200), dtype), {"device_memory_limit": 200_000, "precision": "reproducible"}
     for a, b in (
         (wide[:, ::2], wide[:, 1::2].T),
         (wide[::-1, 3:50], wide[::2, :47].T),
         (np.asfortranarray(wide), wide.T),
         (np.broadcast_to(wide[:, :1], (90, 30)), wide[:30, ::-3]),
     ):
-        c = glgemm.stream(a, b, device_memory_limit=200_000).result()
-        if np.dtype(dtype).kind == "c":
-            assert np.array_equal(c, np.matmul(a, b))
-        else:
-            assert np.array_equal(c, expected(a, b))
+        out = np.empty((90, 400), glgemm._core.types_of_c[dtype, dtype][-1])[::-1, ::400 // b.shape[1]][:, : b.shape[1]]
+        c = glgemm.stream(a, b, out=out, **how).result()
+        assert np.array_equal(c, glgemm.stream(a.copy(), b.copy(), **how).result())
+        assert np.array_equal(c, np.matmul(a.astype(np.complex128), b))
 
 
 def test_all_terms():
     a, b, c, d = integers((70, 60)), integers((80, 60)), integers((70, 80)), integers((70, 80))
-    bias = integers((80,))
+    bias, rows = integers((80,)), integers((70, 1))
     into = np.asfortranarray(c)
-    future = glgemm.stream(
-        a, b, out=into, alpha=2, beta=-1, bias=bias, residual=np.asfortranarray(d), activation="relu", op_b="T", device_memory_limit=100_000
-    )
-    assert future.result() is into
+    how = dict(alpha=2, beta=-1, residual=np.asfortranarray(d), activation="relu", op_b="T", device_memory_limit=100_000)
+    assert glgemm.stream(a, b, out=into, bias=bias, **how).result() is into
     assert np.array_equal(into, np.maximum(2 * a @ b.T - c + d + bias, 0))
-    rows = integers((70, 1))
-    assert np.array_equal(glgemm.stream(a, b.T, bias=rows).result(), a @ b.T + rows)
-    every = into[::2, 10:40]
-    glgemm.stream(a[::2], b.T[:, 10:40], out=every).result()
-    assert np.array_equal(every, a[::2] @ b.T[:, 10:40])
+    into[...] = c
+    glgemm.stream(a, b, out=into, bias=rows, **how).result()
+    assert np.array_equal(into, np.maximum(2 * a @ b.T - c + d + rows, 0))
 
 
-def test_products_that_do_not_fit_are_streamed(monkeypatch, engine):
-    """What matmul does with matrices larger than the device, on small ones."""
+def test_products_that_do_not_fit_are_streamed(monkeypatch):
+    """What matmul and gemm do with matrices larger than the device, on small ones; C and D may lie in different orders."""
     monkeypatch.setattr(glgemm.Engine, "_fits", lambda self, size: False)
     a, b = integers((3, 40, 30)), integers((30, 20))
     assert np.array_equal(glgemm.matmul(a, b), a @ b)
@@ -105,16 +100,12 @@ def test_products_that_do_not_fit_are_streamed(monkeypatch, engine):
     c = integers((3, 40, 20))
     assert np.array_equal(glgemm.gemm(1, a, b, 2, c.copy(), bias=np.arange(20, dtype=np.float32)), a @ b + 2 * c + np.arange(20))
     assert "streamed" in glgemm.explain(a, b)
-    # C and D may lie in different orders, as where the product is not streamed.
     c, d = integers((40, 40), seed=1), integers((40, 40), seed=2)
-    for x in (c, np.asfortranarray(c)):
-        for y in (d.T, np.asfortranarray(d), d[::-1, ::2].T.repeat(2, 0)):
-            assert np.array_equal(glgemm.gemm(1, c, c, 0, x.copy(order="K"), residual=y), c @ c + y)
-    for rows, columns in ((slice(1), slice(None)), (slice(None), slice(1))):
+    for rows, columns in ((slice(None), slice(None)), (slice(1), slice(None)), (slice(None), slice(1))):
         for x in (c.copy(), np.asfortranarray(c)):
-            for y in (d, np.asfortranarray(d)):
-                product = c[rows] @ c[:, columns]
-                assert np.array_equal(glgemm.gemm(1, c[rows], c[:, columns], 0, x[rows, columns], residual=y[rows, columns]), product + y[rows, columns])
+            for y in (d, d.T, np.asfortranarray(d), d[::-1, ::2].T.repeat(2, 0)):
+                got = glgemm.gemm(1, c[rows], c[:, columns], 0, x[rows, columns], residual=y[rows, columns])
+                assert np.array_equal(got, c[rows] @ c[:, columns] + y[rows, columns])
 
 
 def test_free_memory_is_asked_for_anew():
@@ -133,13 +124,12 @@ def test_free_memory_is_asked_for_anew():
     assert engine._fits(1 << 28) and engine._fits(100)
 
 
-def test_terms_that_overlap_c(monkeypatch, engine):
+def test_terms_that_overlap_c(monkeypatch):
     a, b, before = integers((600, 600)), integers((600, 600), seed=1), integers((600, 600), seed=2)
     c = before.copy()
-    for name, terms in (("D", {"residual": c[::-1]}), ("D", {"residual": c.T}), ("the bias", {"bias": c[0]}), ("the bias", {"bias": c[:, 3:4]})):
+    for name, terms in (("D", {"residual": c[::-1]}), ("the bias", {"bias": c[0]}), ("the bias", {"bias": c[:, 3:4]})):
         with pytest.raises(ValueError, match=f"stream: out overlaps {name}"):
-            glgemm.stream(a, b, out=c, device_memory_limit=1_000_000, **terms).result()
-    assert np.array_equal(c, before)
+            glgemm.stream(a, b, out=c, **terms)
     assert np.array_equal(glgemm.stream(a, b, out=c, residual=c, device_memory_limit=1_000_000).result(), a @ b + before)
     wide = np.concatenate((before, before), axis=1)  # C and D lie side by side
     assert np.array_equal(glgemm.stream(a, b, out=wide[:, :600], residual=wide[:, 600:]).result(), a @ b + before)
@@ -147,9 +137,8 @@ def test_terms_that_overlap_c(monkeypatch, engine):
     monkeypatch.setattr(glgemm.Engine, "_fits", lambda self, size: False)
     x, y, before = integers((2, 30, 20)), integers((20, 40), seed=1), integers((2, 30, 40), seed=2)
     c = before.copy()
-    assert np.array_equal(glgemm.gemm(1, x, y, 1, c, residual=c[::-1]), x @ y + before + before[::-1])
-    c = before.copy()
-    assert np.array_equal(glgemm.gemm(1, x, y, 0, c, bias=c[0, :1]), x @ y + before[0, :1])
+    got = glgemm.gemm(1, x, y, 1, c, residual=c[::-1], bias=c[0, :1])
+    assert np.array_equal(got, x @ y + before + before[::-1] + before[0, :1])
 
 
 def run_on_a_small_disk(code, folder):
@@ -319,16 +308,13 @@ def test_a_future_goes_with_its_last_reference():
         gc.enable()
 
 
-def test_accelerators(tmp_path):
+def test_accelerators():
     a, b = integers((500, 300)), integers((300, 400), seed=1)
     with glgemm.Accelerators("0,0") as accelerators:
         assert [one["failure"] for one in accelerators.info()] == ["", ""]
-        for _ in range(2):
-            c = accelerators.stream(a, b, device_memory_limit=400_000).result()
-            assert np.array_equal(c, a @ b)
-        futures = [accelerators.stream(a, b[:, i : i + 50]) for i in range(4)]  # one after the other
+        futures = [accelerators.stream(a, b[:, i:], device_memory_limit=400_000) for i in range(4)]  # one after the other
         for i, future in enumerate(futures):
-            assert np.array_equal(future.result(), a @ b[:, i : i + 50])
+            assert np.array_equal(future.result(), a @ b[:, i:])
 
         def progress(share):
             raise ArithmeticError("no")
@@ -348,22 +334,17 @@ def test_bad_input(tmp_path):
     frozen.flags.writeable = False
     check_errors(
         (lambda: glgemm.stream(a, a), ValueError, "inner sizes 30 and 20 differ"),
-        (lambda: glgemm.stream(a[0], a), ValueError, "two dimensions"),
         (lambda: glgemm.stream(a[None], a.T), ValueError, "no batch"),
-        (lambda: glgemm.stream(a, a.T.astype(np.float64)), TypeError, "one type"),
-        (lambda: glgemm.stream(a.astype(int), a.T.astype(int)), TypeError, "types that glgemm has"),
         (lambda: glgemm.stream(a, a.T, out=frozen), ValueError, "read-only"),
         (lambda: glgemm.stream(a, a.T, out=a[:, :20]), ValueError, "overlaps"),
-        (lambda: glgemm.stream(a, a.T, out=np.empty((2, 2), np.float32)), ValueError, r"\(2, 2\)"),
         (lambda: glgemm.stream(a, a.T, out=np.empty((20, 20))), TypeError, "C is float64"),
         (lambda: glgemm.stream(a, a.T, beta=1), ValueError, "there is no C"),
-        (lambda: glgemm.stream(a, a.T, bias=a), (ValueError, TypeError), "bias"),
         (lambda: glgemm.stream(a, a.T, out=tmp_path / "none.npy", bias=a), ValueError, "the bias is"),
         (lambda: glgemm.stream(a, a.T, out=tmp_path / "none.npy", precision="exact"), ValueError, "unknown precision"),
-        (lambda: glgemm.stream(a, a.T, precision=3), TypeError, "stream: the precision is 3"),
         (lambda: glgemm.stream(a, a.T, memory_limit="1G"), TypeError, "stream: memory_limit is '1G' and must be a number of bytes"),
         (lambda: glgemm.stream("a.npy", a), TypeError, "an operand is 'a.npy': a file is opened by numpy.load"),
         (lambda: glgemm.stream(a, a.T, out=tmp_path / "no such" / "c.npy"), OSError, ""),
         (lambda: glgemm.stream(a, a.T, device_memory_limit=10).result(), ValueError, "10"),
+        (lambda: glgemm.stream(a, a.T, memory_limit=10).result(), ValueError, "10"),
     )
     assert not (tmp_path / "none.npy").exists()

@@ -1,7 +1,6 @@
 """Quantised matrices: on the host and on the device, from formats, layers and files; and products of two types."""
 
 import json
-import pathlib
 import struct
 
 import numpy as np
@@ -13,28 +12,15 @@ from test_matmul import elements
 
 import glgemm
 
-BLOCKS = pathlib.Path(__file__).resolve().parents[1] / "data" / "quantised"
-BLOCK_FORMATS = [name for name, codes in glgemm._core.quantized_formats.items() if codes > 1]
-
-
-def has_quantiser(format):
-    try:
-        glgemm.quantize(np.zeros((1, 1), np.float32), format)
-    except ValueError as error:
-        assert "there is no quantiser for " + format in str(error)
-        return False
-    return True
-
-
-MADE = [*filter(has_quantiser, BLOCK_FORMATS), "per_row", "per_tensor:codes=f8e5m2,scales=f16", "per_row:codes=f8e4m3"]
-MADE += ["nbits:bits=4,group=32", "nbits:bits=4,group=16,zeros=1,scales=f16", "nbits:bits=8,group=64", "nbits:bits=8,group=32,zeros=1"]
+FORMATS = ["q4_0", "q5_1", "q8_0", "mxfp4", "nvfp4", "per_row", "per_tensor:codes=f8e5m2,scales=f16", "nbits:bits=4,group=32"]
+FORMATS += ["nbits:bits=4,group=16,zeros=1,scales=f16", "nbits:bits=8,group=32,zeros=1"]
 
 
 def random_weight(draw, format, shape):
     return glgemm.quantize(elements(draw, shape, "float32"), format)
 
 
-@pytest.mark.parametrize("format", MADE)
+@pytest.mark.parametrize("format", FORMATS)
 @given(data=st.data())
 def test_products(format, data):
     """Products of a whole weight and of parts of it, on either side, in batches, beside each type of floats."""
@@ -57,17 +43,6 @@ def test_products(format, data):
     assert_product((w @ y).numpy()[()], numbers, y)
 
 
-@pytest.mark.parametrize("format", BLOCK_FORMATS)
-def test_what_ggml_decodes(engine, format):
-    """Blocks of random bytes, and what ggml makes of them: to the bit."""
-    blocks, numbers = (BLOCKS / f"{format}.blocks").read_bytes(), np.fromfile(BLOCKS / f"{format}.f32", np.float32)
-    shape = (8, numbers.size // 8)
-    w = engine.quantized(blocks, format, shape)
-    assert np.array_equal(w.numpy().view(np.uint32), numbers.reshape(shape).view(np.uint32))
-    x = integers((3, shape[1]))
-    assert_product((x @ w.T).numpy(), x, numbers.reshape(shape).T)
-
-
 def test_on_the_host(engine):
     weight, x = glgemm.quantize(integers((6, 64)), "q8_0"), integers((4, 64), seed=1)
     numbers = weight.numpy()
@@ -76,7 +51,6 @@ def test_on_the_host(engine):
     assert_product(x @ weight.T, x, numbers.T)
     assert_product(weight @ x.T, numbers, x.T)
     assert np.array_equal(weight @ x[0], numbers @ x[0]) and np.array_equal(x[0] @ weight.T, numbers @ x[0])
-    assert_product(glgemm.stream(x, weight.T).result(), x, numbers.T)
     out = np.empty((4, 6), np.float32)
     assert glgemm.matmul(x, weight.T, out=out) is out and np.array_equal(out, x @ weight.T)
     c, bias = integers((4, 6), seed=2), integers((6,), seed=3)
@@ -89,21 +63,18 @@ def test_on_the_host(engine):
     assert copy.format is None and np.array_equal(copy.numpy(), numbers)
 
 
-@pytest.mark.parametrize("format", MADE)
 @given(data=st.data())
-def test_streams(format, data):
-    """Codes go to the device as they lie: of integers, on either side."""
+def test_streams(data):
+    """Codes go to the device as they lie, on either side; where they do not lie along k, they are decoded."""
     n, k = data.draw(st.sampled_from([(1, 64), (7, 96), (40, 700), (33, 1)]))
-    weight = random_weight(data.draw, format, (n, k))
+    weight = random_weight(data.draw, data.draw(st.sampled_from(FORMATS)), (n, k))
     numbers, x = weight.numpy(), elements(data.draw, (5, k), data.draw(st.sampled_from(["float32", "float16"])))
-    limit = data.draw(st.sampled_from([0, 1 << 16]))
-    how = {"device_memory_limit": limit, "progress": False}
+    how = {"device_memory_limit": data.draw(st.sampled_from([0, 1 << 16])), "progress": False}
     assert_product(glgemm.stream(x, weight.T, **how).result(), x, numbers.T)
     assert_product(glgemm.stream(x, weight, op_b="T", **how).result(), x, numbers.T)
-    assert_product(glgemm.stream(weight, x.T, **how).result(), numbers, x.T)
     assert_product(glgemm.stream(weight.T, x.T, op_a="T", **how).result(), numbers, x.T)
     y = elements(data.draw, (n, 3), "float32")
-    assert_product(glgemm.stream(weight.T, y, **how).result(), numbers.T, y)  # not along k: decoded
+    assert_product(glgemm.stream(weight.T, y, **how).result(), numbers.T, y)
     assert_product(glgemm.stream(weight, weight.T, **how).result(), numbers, numbers.T)
 
 
@@ -125,19 +96,18 @@ def test_weights_that_do_not_fit_are_streamed(engine, monkeypatch):
 def test_streams_move_codes(engine):
     """What is streamed is checked, kept, and not decoded as a whole."""
     weight, x = glgemm.quantize(integers((64, 4096)), "q4_0"), integers((4096, 2), seed=1)
-    with pytest.MonkeyPatch.context() as patch:
+    with glgemm.Accelerators("0,0") as devices, pytest.MonkeyPatch.context() as patch:
         patch.setattr(glgemm.Quantized, "numpy", lambda self: pytest.fail("decoded"))
         c = engine.stream(weight, x, device_memory_limit=1 << 17, progress=False).result()
+        assert np.array_equal(devices.stream(weight, x, progress=False).result(), c)
     assert_product(c, weight.numpy(), x)
     with pytest.raises(ValueError, match="stream: out overlaps A"):
         engine.stream(weight, x, out=weight.codes[: 64 * 2 * 4].view(np.float32).reshape(64, 2))
     with pytest.raises(ValueError, match="a streamed product has no batch"):
         engine.stream(glgemm.quantize(integers((2, 6, 64)), "q8_0"), integers((64, 2)))
-    with glgemm.Accelerators("0,0") as devices:
-        assert np.array_equal(devices.stream(weight, x, progress=False).result(), c)
 
 
-@pytest.mark.parametrize("format", MADE)
+@pytest.mark.parametrize("format", ["q4_0", "per_row", "nbits:bits=4,group=32", "nbits:bits=8,group=32,zeros=1"])
 def test_buffers_of_the_application(engine, format):
     """Codes, scales and zeros where they lie, behind other bytes; nothing is copied."""
     weight, x = glgemm.quantize(integers((6, 96)), format), integers((4, 96), seed=1)
@@ -163,7 +133,7 @@ def test_buffers_of_the_application(engine, format):
     with pytest.raises(ValueError, match=r"quantized: A of 600x96 .*needs \d+ bytes from byte 32 on and leaves its buffer of \d+"):
         engine.quantized(codes, weight.format, (600, 96), offset=32, scales=(scales, 16), zeros=(zeros, 4))
     for refused, message in (
-        (lambda: engine.quantized(9999, weight.format, (6, 96), scales=scales, zeros=zeros), "9999 is not the name of a buffer object"),
+        (lambda: engine.quantized(4000000000, weight.format, (6, 96), scales=scales, zeros=zeros), "not the name of a buffer object"),
         (lambda: engine.quantized(0, weight.format, (6, 96)), "quantized: 0 is not the name of a buffer"),
         (lambda: engine.quantized(codes, weight.format, (6, 96), offset=-2), "quantized: the offset -2 is no byte of a buffer"),
     ):
@@ -196,10 +166,10 @@ def test_codes_with_scales(engine, bits, zeros, dtype):
 def test_explain(engine):
     weight, x = glgemm.quantize(integers((6, 64)), "q8_0"), integers((4, 64))
     for a, b in ((x, weight.T), (engine.asarray(x), weight.T), (x, engine.quantized(weight).T)):
-        lines = glgemm.explain(a, b).splitlines()
-        assert lines[:2] == ["A: (4, 64) float32, on the device", "B: (64, 6) q8_0, on the device"] and lines[2].startswith("kernel: ")
+        lines = glgemm.explain(a, b, kernel="naive").splitlines()
+        assert lines[:2] == ["A: (4, 64) float32, on the device", "B: (64, 6) q8_0, on the device"]
+        assert lines[2].startswith("kernel: naive")
         assert lines[3].startswith(f"on the device: {4 * 64 * 4 + 6 * 68 + 4 * 6 * 4} bytes of")
-    assert "naive" in glgemm.explain(x[0], weight.T, kernel="naive")
     assert glgemm.explain(x[:0], weight.T).startswith("nothing")
 
 
@@ -219,36 +189,26 @@ def packed_words(codes, axis, bits):
 
 
 @pytest.mark.parametrize("bits", [4, 8])
-def test_layers_of_gptq(bits):
+def test_layers_of_gptq_and_awq(bits):
     generator = np.random.default_rng(bits)
     k, n, group = 64, 16, 32
     codes, points = generator.integers(0, 1 << bits, (k, n)), generator.integers(1, 1 << bits, (k // group, n))
     scales = (2.0 ** generator.integers(-3, 3, (k // group, n))).astype(np.float16)
-    numbers = (codes - np.repeat(points, group, 0)) * np.repeat(scales, group, 0).astype(np.float32)
+    numbers = ((codes - np.repeat(points, group, 0)) * np.repeat(scales, group, 0).astype(np.float32)).T
     arrays = packed_words(codes, 0, bits), packed_words(points - 1, 1, bits), scales
-    assert np.array_equal(glgemm.from_gptq(*arrays, bits=bits).numpy(), numbers.T)
-    order = np.arange(k) // group
-    assert np.array_equal(glgemm.from_gptq(*arrays, order, bits=bits).numpy(), numbers.T)
-    after = packed_words(points, 1, bits)
-    assert np.array_equal(glgemm.from_gptq(arrays[0], after, scales, bits=bits, zeros="themselves").numpy(), numbers.T)
+    order, after = np.arange(k) // group, packed_words(points, 1, bits)
+    assert np.array_equal(glgemm.from_gptq(*arrays, bits=bits).numpy(), numbers)
+    assert np.array_equal(glgemm.from_gptq(*arrays, order, bits=bits).numpy(), numbers)
+    assert np.array_equal(glgemm.from_gptq(arrays[0], after, scales, bits=bits, zeros="themselves").numpy(), numbers)
     check_errors(
         (lambda: glgemm.from_gptq(*arrays, order[::-1], bits=bits), ValueError, "g_idx"),
         (lambda: glgemm.from_gptq(*arrays, bits=bits, zeros="v2"), ValueError, "zeros is 'v2'"),
         (lambda: glgemm.from_gptq(arrays[0], arrays[1][:1], scales, bits=bits), ValueError, "bytes"),
     )
-
-
-def test_layers_of_awq():
-    generator = np.random.default_rng(0)
-    k, n, group = 64, 16, 32
-    codes, points = generator.integers(0, 16, (k, n)), generator.integers(0, 16, (k // group, n))
-    scales = (2.0 ** generator.integers(-3, 3, (k // group, n))).astype(np.float16)
-    order = np.arange(n).reshape(-1, 8)[:, [0, 2, 4, 6, 1, 3, 5, 7]].reshape(-1)
-    weight = glgemm.from_awq(packed_words(codes[:, order], 1, 4), packed_words(points[:, order], 1, 4), scales)
-    numbers = (codes - np.repeat(points, group, 0)) * np.repeat(scales, group, 0).astype(np.float32)
-    assert np.array_equal(weight.numpy(), numbers.T)
-    x = integers((3, k))
-    assert np.array_equal(x @ weight.T, x @ numbers)
+    if bits == 4:
+        order = np.arange(n).reshape(-1, 8)[:, [0, 2, 4, 6, 1, 3, 5, 7]].reshape(-1)
+        weight = glgemm.from_awq(packed_words(codes[:, order], 1, 4), packed_words(points[:, order], 1, 4), scales)
+        assert np.array_equal(weight.numpy(), numbers)
 
 
 def gguf(path, tensors):
@@ -269,10 +229,8 @@ def test_files(tmp_path, engine):
     gguf(path, tensors)
     model = glgemm.load(path)
     assert list(model) == ["w", "half", "odd"] and len(model) == 3 and "3 tensors" in repr(model) and "w" in model
-    assert model.types["w"] == "Q4_0" and isinstance(model["w"], glgemm.Quantized)
-    assert np.array_equal(model["w"].numpy(), quantised.numpy()) and not model["w"].codes.flags.writeable
-    assert np.array_equal(x @ model["w"].T, x @ quantised.T)
-    assert np.array_equal((x @ engine.quantized(model["w"]).T).numpy(), x @ quantised.T)
+    assert model.types["w"] == "Q4_0" and model["w"].format == "q4_0" and not model["w"].codes.flags.writeable
+    assert np.array_equal(model["w"].numpy(), quantised.numpy()) and np.array_equal(x @ model["w"].T, x @ quantised.T)
     half = model["half"]
     del model
     assert half.dtype == np.float16 and np.array_equal(glgemm.matmul(x, half.T), x @ w.T)  # which keeps the file
@@ -283,24 +241,17 @@ def test_files(tmp_path, engine):
         (lambda: glgemm.load(__file__), ValueError, "test_weights.py"),
         (lambda: glgemm.load(3), TypeError, "PathLike"),
     )
-
     path = tmp_path / "model.safetensors"
-    data = w.astype(np.int8).tobytes() + x.tobytes()
-    header = json.dumps(
-        {"w": {"dtype": "I8", "shape": [5, 64], "data_offsets": [0, 320]}, "x": {"dtype": "F32", "shape": [3, 64], "data_offsets": [320, len(data)]}}
-    ).encode()
-    path.write_bytes(struct.pack("<Q", len(header)) + header + data)  # misaligned, as such files may be
+    header = json.dumps({"x": {"dtype": "I8", "shape": [5, 64], "data_offsets": [0, 320]}}).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header + w.astype(np.int8).tobytes())
     index = tmp_path / "model.safetensors.index.json"
-    index.write_text(json.dumps({"weight_map": {"w": path.name, "x": path.name, "y": "other.safetensors"}}))
+    index.write_text(json.dumps({"weight_map": {"x": path.name, "y": "other.safetensors"}}))
     part = glgemm.load(index)
-    assert part.missing_files == [str(tmp_path / "other.safetensors")] and "2 tensors, 1 file missing" in repr(part)
+    assert part.missing_files == [str(tmp_path / "other.safetensors")] and "1 file missing" in repr(part)
     with pytest.raises(KeyError, match="y; of the model's files, these are missing: .*other.safetensors"):
         part["y"]
     model = glgemm.load(path)
-    assert model.missing_files == []
-    assert model["w"].dtype == np.int8 and np.array_equal(model["x"], x)
-    scaled = engine.quantized(model["w"], "per_tensor", scales=np.float32(2))
-    assert np.array_equal((engine.asarray(model["x"]) @ scaled.T).numpy(), 2 * x @ w.T)
+    assert model.missing_files == [] and model["x"].dtype == np.int8 and np.array_equal(model["x"], w)
 
 
 def test_what_is_refused(engine):
@@ -309,10 +260,8 @@ def test_what_is_refused(engine):
     codes, scales = np.zeros((2, 64), np.uint8), np.ones((2, 4), np.float32)
     groups = engine.quantized(codes, scales, np.zeros((2, 2), np.uint8), group=32)
     many = engine.quantized(np.tile(codes, (2, 1)), np.tile(scales, (2, 1)), group=32)
-    integer_residual = engine.quantized(np.ones((3, 4), np.int8), "per_row", scales=np.ones(3, np.float32))
     check_errors(
         (lambda: integers((3, 4)) @ w, ValueError, "its codes do not lie along k"),
-        (lambda: w @ w.T, ValueError, "A is q4_0 and B is q4_0: one of them can be quantised"),
         (lambda: x[:, 1:] @ w[:, 1:].T, ValueError, "begins at element 1 of a row, within a block of 32"),
         (lambda: x[:, ::2] @ w[:, ::2].T, ValueError, "all codes of each row"),
         (lambda: x @ w[::-1].T, ValueError, "all codes of each row"),
@@ -320,23 +269,14 @@ def test_what_is_refused(engine):
         (lambda: np.ones((1, 128), np.float32) @ many[::2].T, ValueError, "leaves out rows"),
         (lambda: w.__setitem__(0, 1), TypeError, "a quantised array cannot be written"),
         (lambda: glgemm.matmul(x, engine.asarray(x).T, out=w), TypeError, "C, D and the bias cannot"),
-        (lambda: engine.gemm(1, engine.asarray(x), w.T, residual=integer_residual), TypeError, "C, D and the bias cannot"),
-        (lambda: engine.asarray(np.ones((3, 64))) @ w.T, TypeError, "A is float64 and B is float32"),
         (lambda: engine.quantized(weight.codes[1:], "q4_0", (4, 64)), ValueError, r"the codes of \(4, 64\) of q4_0 take 144 bytes, and 143 are given"),
         (lambda: engine.quantized(weight.codes, "q4_0"), TypeError, "need a shape"),
-        (lambda: engine.quantized(weight.codes, "q3_k", (4, 64)), ValueError, "q3_k"),
         (lambda: engine.quantized(codes), TypeError, "neither a format nor scales"),
         (lambda: engine.quantized(codes, scales, group=48), ValueError, "group is 48"),
         (lambda: engine.quantized(codes, scales, bits=5), ValueError, "bits is 5"),
         (lambda: engine.quantized(codes, scales.astype(int)), TypeError, "the scales are int64"),
-        (lambda: engine.quantized(codes, scales[:, 1:], group=32), ValueError, "the scales of .* take 32 bytes, and 24"),
-        (lambda: glgemm.quantize([[1.0, np.nan]], "q8_0"), ValueError, "nan"),
         (lambda: glgemm.quantize(x, "q4_k"), ValueError, "q4_k"),
-        (lambda: w[9], IndexError, "out of bounds"),
     )
-    w.free()
-    with pytest.raises(ValueError, match="freed"):
-        w.numpy()
 
 
 @given(st.data())
@@ -349,8 +289,7 @@ def test_two_types(data):
         with pytest.raises(TypeError, match="no products of int64"):
             glgemm.matmul(a, b)
         return
-    c = glgemm.matmul(a, b)
-    assert_product(c, a.astype(common), b.astype(common))
+    assert_product(glgemm.matmul(a, b), a.astype(common), b.astype(common))
     mixed = a_type != b_type and glgemm._core.types_of_c.get((a_type, b_type))
     said = glgemm.explain(a, b)
     assert ("A is converted" in said or "B is converted" in said) == (not mixed and a_type != b_type)
@@ -363,11 +302,8 @@ def test_two_types(data):
     assert (x @ y).dtype == mixed[-1] == glgemm.gemm(1, a, b).dtype == glgemm.stream(a, b).result().dtype
     for wanted in mixed:
         expected = glgemm.matmul(a, b, dtype=wanted)
-        assert expected.dtype == wanted
         for made in (glgemm.matmul(x, y, dtype=wanted).numpy(), glgemm.gemm(1, a, b, dtype=wanted)):
             assert made.dtype == wanted and np.array_equal(made, expected, equal_nan=np.dtype(wanted).kind == "f")
-        streamed = glgemm.stream(a, b, dtype=wanted).result()
-        assert np.allclose(streamed, expected, rtol=1e-3, atol=1e-2, equal_nan=True) if np.dtype(wanted).kind == "f" else np.array_equal(streamed, expected)
 
 
 def test_pairs_of_types():

@@ -131,7 +131,7 @@ a GPU bench --size 4096 --type bf16 --check probe --kernel auto --cpu-seconds 0.
 a GPU bench --size 4096 --type i8 --check probe --kernel auto --cpu-seconds 0.1
 a GPU bench --size 4,16,32,64 --batch 10000 --check probe --kernel auto --cpu-seconds 0.1
 a GPU bench --shape 4096,1,4096 --shape 4096,2,4096 --shape 4096,4,4096 --shape 16384,1,16384 --shape 16384,2,16384 --shape 16384,4,16384 --shape 512,4,500000 --kernel auto,naive --roofline --cpu-seconds 0.1
-a GPU tune --resume --candidates 30 --output out/tuning.json
+a GPU tune --missing --candidates 30 --output out/tuning.json
 a GPU bench --size 512 --kernel auto --cpu-seconds 0.1 --peer library
 a GPU bench --size 1024 --kernel auto --cpu-seconds 0.1 --peer library
 a GPU bench --size 2048 --kernel auto --cpu-seconds 0.1 --peer library

@@ -1,5 +1,6 @@
 #!/bin/bash
-# glgemm tune from outside: candidates that hang, crash or are wrong cost themselves alone; an interrupted run goes on; bad input.
+# glgemm tune from outside: candidates that hang, crash or are wrong cost themselves alone; what is found before an interruption is kept; bad
+# input.
 # Usage: cli.sh GLGEMM   (GLGEMM is the built tool; it needs a device with OpenGL 4.3)
 . "$(dirname "$0")/../support/cli.sh"
 export GLGEMM_TUNING= GLGEMM_PROGRAM_CACHE=
@@ -26,12 +27,11 @@ grep -qF '"class":"given","m":20,"n":12,"k":28,"batch":1,"type":"f32","c_type":"
 [ "$(grep -c '"fate"' report.json)" -eq 4 ] || fail "the JSON does not have four fates: $(cat report.json)"
 "$glgemm" tune --check-table table.json >stdout 2>stderr || fail "the table is not valid: $(cat stdout stderr)"
 grep -qF '1 valid entry' stdout || fail "--check-table says: $(cat stdout)"
-[ -e table.json.journal ] && fail 'the journal is left'
 
-# Without the defects, --resume measures nothing again; and another shape joins the table.
-"$glgemm" $small --output table.json --resume >stdout 2>stderr || fail "--resume: status $?: $(cat stderr)"
-grep -qF "1 problem is in 'table.json' already" stdout || fail "--resume says: $(cat stdout)"
-grep -q 'GFLOP' stdout && fail "--resume has measured: $(cat stdout)"
+# Without the defects, --missing measures nothing again; and another shape joins the table.
+"$glgemm" $small --output table.json --missing >stdout 2>stderr || fail "--missing: status $?: $(cat stderr)"
+grep -qF "1 problem is in 'table.json' already" stdout || fail "--missing says: $(cat stdout)"
+grep -q 'GFLOP' stdout && fail "--missing has measured: $(cat stdout)"
 "$glgemm" tune --shape 9,5,7 --type i8 --op-a t --kernel naive --output table.json >stdout 2>stderr ||
   fail "a second shape: status $?: $(cat stderr)"
 "$glgemm" tune --check-table table.json >stdout
@@ -43,8 +43,8 @@ grep -qF '"type":"i8","c_type":"i32","op":"TN"' table.json && grep -qE '"date":"
 other=naive:workgroup_x=32,workgroup_y=1
 "$glgemm" tune --shape 20,3,50 --type f16/f32,q4_0/f32,nbits:bits=4,group=16,zeros=1 --kernel $other --output types.json --json report.json >stdout 2>stderr ||
   fail "types: status $?: $(cat stderr)"
-"$glgemm" tune --shape 20,3,50 --type q4_0/f32 --kernel $other --output types.json --resume >stdout 2>stderr
-grep -qF "1 problem is in 'types.json' already" stdout || fail "types, --resume: $(cat stdout stderr)"
+"$glgemm" tune --shape 20,3,50 --type q4_0/f32 --kernel $other --output types.json --missing >stdout 2>stderr
+grep -qF "1 problem is in 'types.json' already" stdout || fail "types, --missing: $(cat stdout stderr)"
 "$glgemm" tune --check-table types.json | grep -qF '3 valid entries' || fail "types, the table: $(cat types.json)"
 for type in f16/f32 q4_0/f32 nbits:bits=4,group=16,zeros=1/f32; do
   grep -qF "\"type\":\"${type%/*}\",\"c_type\":\"f32\"" types.json && grep -qF "\"type\": \"$type\"" report.json || fail "types, $type: $(cat types.json report.json)"
@@ -71,38 +71,35 @@ GLGEMM_TUNE_INJECT="clock=$crash" "$glgemm" $small --output clock.json --json re
 grep -q '"again": [1-9]' report.json && grep -q '"least_gflops": [0-9]' report.json || fail "a clock that moves: $(cat report.json)"
 rm -f clock.json
 
-# Has the tuner run, as $tuner, until a candidate hangs: after two to four of the others.
-begin_and_hang() {
-  local measured
-  GLGEMM_TUNE_INJECT="hang=$hang" "$glgemm" $small --output table.json --time-limit 100 >stdout 2>stderr </dev/null &
-  tuner=$!
-  for _ in $(seq 400); do
-    measured=$(grep -c '"fate"' table.json.journal 2>/dev/null)
-    [ "${measured:-0}" -ge 2 ] && sleep 0.3 && break
-    sleep 0.05
-  done
-}
-# Interrupted while a candidate hangs: nothing half-written, nobody left behind, and what was measured is known.
-cp table.json before.json
-begin_and_hang
+# Interrupted while a candidate of the second product hangs: the first one is in the table, nothing half-written, nobody left behind; and
+# --missing does the rest. The kernel that hangs is for vectors alone.
+vector_hang=$("$glgemm" inspect --shape 64,1,64 | sed -n 's/^kernel  *//p')
+two="tune --shape 64,64,64 --shape 64,1,64 --kernel naive,$vector_hang --output two.json"
+GLGEMM_TUNE_INJECT="hang=$vector_hang" "$glgemm" $two --time-limit 100 >stdout 2>stderr </dev/null &
+tuner=$!
+for _ in $(seq 400); do
+  [ -s two.json ] && break
+  sleep 0.05
+done
+sleep 1
 workers=$(cat "/proc/$tuner/task/$tuner/children" 2>/dev/null)
 kill -TERM $tuner
 wait $tuner 2>/dev/null
 status=$?
-[ $status -eq 143 ] || fail "interrupted: status $status: $(cat stderr)"
-cmp -s table.json before.json || fail "interrupted: the table has changed: $(cat table.json)"
+[ $status -eq 143 ] || fail "interrupted: status $status: $(cat stdout stderr)"
+[ "$(cat stderr)" = "glgemm tune: interrupted; 1 of 2 products are in 'two.json'; the same command with --missing goes on" ] ||
+  fail "interrupted, it says: $(cat stderr)"
+"$glgemm" tune --check-table two.json | grep -qF '1 valid entry' || fail "interrupted: the table: $(cat two.json)"
 for worker in $workers; do
   for _ in $(seq 40); do kill -0 "$worker" 2>/dev/null && sleep 0.05; done
   kill -0 "$worker" 2>/dev/null && fail 'interrupted: the worker is still there'
 done
-[ -s table.json.journal ] || fail 'interrupted: there is no journal'
-printf '{"cut' >>table.json.journal
-rm table.json
-"$glgemm" $small --output table.json --resume >stdout 2>stderr || fail "going on: status $?: $(cat stderr)"
-grep -q '5 of 5 candidates, [2-4] of them before' stdout || fail "going on, it says: $(cat stdout)"
+"$glgemm" $two --missing >stdout 2>stderr || fail "going on: status $?: $(cat stderr)"
+grep -qF "1 problem is in 'two.json' already" stdout && [ "$(grep -c 'GFLOP' stdout)" -eq 1 ] || fail "going on, it says: $(cat stdout)"
+"$glgemm" tune --check-table two.json | grep -qF '2 valid entries' || fail "going on: the table: $(cat two.json)"
 [ "$(find . -name '.glgemm*' | wc -l)" -eq 0 ] || fail "temporary files are left: $(find . -name '.glgemm*')"
 
-# What the driver reports to spill is skipped, and counted. A journal of an older version has no statistics.
+# What the driver reports to spill is skipped, and counted.
 rm table.json
 GLGEMM_TUNE_INJECT="spill=$hang;spill=$crash;hang=$hang;crash=$crash" "$glgemm" $small --output table.json --json report.json \
   >stdout 2>stderr </dev/null || fail "with spills: status $?: $(cat stderr)"
@@ -111,14 +108,6 @@ grep -q '^Skipped 2 kernels that the driver reports to spill, such as tiled:tile
 grep -q 'Struck off' stdout && fail "spills are struck off: $(cat stdout)"
 [ "$(grep -c '"fate": "spills"' report.json)" -eq 2 ] || fail "the JSON does not have two that spill: $(cat report.json)"
 grep -q '"statistics": {' report.json || fail "the JSON has no statistics of the best: $(cat report.json)"
-rm table.json
-begin_and_hang
-kill -TERM $tuner
-wait $tuner 2>/dev/null
-grep -q '"statistics":{' table.json.journal || fail "the journal has no statistics: $(cat table.json.journal)"
-sed -i 's/,"statistics":{[^}]*}//' table.json.journal
-"$glgemm" $small --output table.json --resume >stdout 2>stderr || fail "an older journal: status $?: $(cat stderr)"
-grep -q '5 of 5 candidates, [2-4] of them before' stdout || fail "with an older journal, it says: $(cat stdout)"
 
 tool=("$glgemm" tune)
 bad 'a size of none' "--size: '0' is not a positive integer" --size 0 --output t

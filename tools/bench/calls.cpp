@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <functional>
 #include <iostream>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string_view>

@@ -24,12 +24,13 @@ void end_child() {
   if (const std::intptr_t group = running.exchange(0)) end_group(group);
 }
 
-}  // namespace
-
+/// A file's bytes; none if it cannot be read.
 std::string contents(const std::string& path) {
   std::ifstream file(to_path(path), std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
+
+}  // namespace
 
 std::string last_words(const std::string& text) {
   std::istringstream lines(text);

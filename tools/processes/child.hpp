@@ -9,9 +9,6 @@
 
 namespace glgemm::tools {
 
-/// A file's bytes; none if it cannot be read.
-std::string contents(const std::string& path);
-
 /// The last one or two lines that are not blank, on one line.
 std::string last_words(const std::string& text);
 

@@ -83,9 +83,8 @@ int check_writable(const std::string& path);
 /// What a file is opened for. A missing file is made, except for `read`.
 enum class Opening {
   read,
-  append,  ///< one writer's lines
-  write,   ///< reading and writing, at any position; a symbolic link is not followed, which is an error
-  alone,   ///< as `write`; until it is closed, no other program can open it as `alone`
+  write,  ///< reading and writing, at any position; a symbolic link is not followed, which is an error
+  alone,  ///< as `write`; until it is closed, no other program can open it as `alone`
 };
 /// `held`: another program has it open alone, which is an error too.
 int open_file(const std::string& path, Opening opening, Descriptor& file, bool* held = nullptr);
@@ -101,8 +100,6 @@ int read_at(int file, std::int64_t offset, void* data, std::size_t bytes, std::s
 int write_at(int file, std::int64_t offset, const void* data, std::size_t bytes, std::size_t& done);
 /// Some bytes of the standard input; `done` is 0 at its end.
 int read_standard_input(void* data, std::size_t bytes, std::size_t& done);
-/// Appends to a file that is open for that, in one go.
-int append(int file, const void* data, std::size_t bytes);
 
 int resize_file(int file, std::int64_t bytes);
 /// Empties the file, and sets room for so many bytes aside where the file system can do that.

@@ -17,48 +17,43 @@
 
 namespace glgemm::tools {
 
-std::vector<TuneProblem> class_problems(std::string_view name, const Formats& formats, Op op_a, Op op_b, bool software) {
-  struct Size {
-    std::int64_t m, n, k, batch = 1;
-    bool large = false;  ///< for GPUs alone
-  };
-  std::vector<Size> sizes;
-  if (name == "square")
-    sizes = {{32, 32, 32},
-             {64, 64, 64},
-             {128, 128, 128},
-             {256, 256, 256},
-             {512, 512, 512},
-             {1024, 1024, 1024},
-             {2048, 2048, 2048},
-             {4096, 4096, 4096, 1, true},
-             {8192, 8192, 8192, 1, true}};
-  else if (name == "tall")
-    sizes = {{4096, 32, 512}, {4096, 128, 1024}, {16384, 64, 512, 1, true}, {65536, 128, 1024, 1, true}};
-  else if (name == "wide")
-    sizes = {{32, 4096, 512}, {128, 4096, 1024}, {64, 16384, 512, 1, true}, {128, 65536, 1024, 1, true}};
-  else if (name == "deep")
-    sizes = {{32, 32, 65536}, {64, 64, 16384},           {128, 128, 8192},
-             {512, 4, 65536}, {512, 4, 500000, 1, true}, {512, 512, 16384, 1, true}};
-  else if (name == "gemv")
-    for (const std::int64_t n : {1, 2, 4, 8, 16})
-      for (const std::int64_t size : {1024, 4096}) sizes.insert(sizes.end(), {{size, n, size}, {n, size, size}});
-  else if (name == "batched")
-    sizes = {{4, 4, 4, 10000},  {8, 8, 8, 4096},     {16, 16, 16, 2048},        {32, 32, 32, 1024},
-             {64, 64, 64, 256}, {128, 128, 128, 64}, {256, 256, 256, 64, true}, {1, 1024, 1024, 16, true}};
-  else
-    throw std::invalid_argument("--class: '" + std::string(name) + "' is none of square, tall, wide, deep, gemv and batched");
-  std::vector<TuneProblem> problems;
-  for (const Size& size : sizes)
-    if (!size.large || !software)
-      problems.push_back({std::string(name), {size.m, size.n, size.k, op_a, op_b}, formats, size.batch});
-  return problems;
-}
-
 namespace {
 
 /// The classes of the built-in problems.
 constexpr std::array<std::string_view, 6> class_names{"square", "tall", "wide", "deep", "gemv", "batched"};
+
+struct Size {
+  std::int64_t m, n, k, batch = 1;
+  bool for_gpus = false;
+};
+
+/// The built-in problems of a class.  @throws std::invalid_argument  another name
+std::vector<Size> class_sizes(std::string_view name) {
+  if (name == "square")
+    return {{32, 32, 32},
+            {64, 64, 64},
+            {128, 128, 128},
+            {256, 256, 256},
+            {512, 512, 512},
+            {1024, 1024, 1024},
+            {2048, 2048, 2048},
+            {4096, 4096, 4096, 1, true},
+            {8192, 8192, 8192, 1, true}};
+  if (name == "tall") return {{4096, 32, 512}, {4096, 128, 1024}, {16384, 64, 512, 1, true}, {65536, 128, 1024, 1, true}};
+  if (name == "wide") return {{32, 4096, 512}, {128, 4096, 1024}, {64, 16384, 512, 1, true}, {128, 65536, 1024, 1, true}};
+  if (name == "deep")
+    return {{32, 32, 65536}, {64, 64, 16384},           {128, 128, 8192},
+            {512, 4, 65536}, {512, 4, 500000, 1, true}, {512, 512, 16384, 1, true}};
+  if (name == "batched")
+    return {{4, 4, 4, 10000},  {8, 8, 8, 4096},     {16, 16, 16, 2048},        {32, 32, 32, 1024},
+            {64, 64, 64, 256}, {128, 128, 128, 64}, {256, 256, 256, 64, true}, {1, 1024, 1024, 16, true}};
+  if (name != "gemv")
+    throw std::invalid_argument("--class: '" + std::string(name) + "' is none of square, tall, wide, deep, gemv and batched");
+  std::vector<Size> sizes;
+  for (const std::int64_t n : {1, 2, 4, 8, 16})
+    for (const std::int64_t size : {1024, 4096}) sizes.insert(sizes.end(), {{size, n, size}, {n, size, size}});
+  return sizes;
+}
 
 struct Arguments {
   ShapeArguments shapes;
@@ -83,22 +78,21 @@ int check_table(const std::string& path) {
 
 /// @throws std::invalid_argument, FileError  a list that cannot be read
 void read_problems(const Arguments& arguments, bool batch_given, TuneOptions& options) {
-  for (const std::string& type : split_kernels(arguments.types)) options.types.push_back(parse_formats(type));
-  options.ops = ops_of(arguments.shapes);
-  options.classes = split_list(arguments.classes);
-  for (const std::string& name : options.classes) class_problems(name, {}, {}, {}, true);
   const std::int64_t batch = parse_size(arguments.batch, "--batch");
   const std::vector<Shape> shapes = shapes_of(arguments.shapes);
   if (batch_given && shapes.empty()) throw std::invalid_argument("--batch goes with --shape, --size or --shapes");
-  for (const Formats& formats : options.types) {
+  for (const std::string& type : split_kernels(arguments.types)) {
+    const Formats formats = parse_formats(type);
+    std::vector<TuneProblem> problems;
+    for (const Shape& shape : shapes) problems.push_back({std::string(given_class), shape, formats, batch});
     if (shapes.empty())
-      for (const auto& [op_a, op_b] : options.ops) problem_of({1, 1, 1, op_a, op_b}, formats);  // they go together
-    for (const Shape& shape : shapes) {
-      const TuneProblem problem{"given", shape, formats, batch};
-      problem_of(problem);  // its sizes can be counted
-      if (std::none_of(options.problems.begin(), options.problems.end(),
-                       [&](const TuneProblem& other) { return other.shape == shape && other.formats == formats; }))
-        options.problems.push_back(problem);
+      for (const auto& [op_a, op_b] : ops_of(arguments.shapes))
+        for (const std::string& name : split_list(arguments.classes))
+          for (const Size& size : class_sizes(name))
+            problems.push_back({name, {size.m, size.n, size.k, op_a, op_b}, formats, size.batch, size.for_gpus});
+    for (const TuneProblem& problem : problems) {
+      problem_of(problem);  // its sizes can be counted, and its formats go together
+      if (std::ranges::find(options.problems, problem) == options.problems.end()) options.problems.push_back(problem);
     }
   }
 }
@@ -162,8 +156,8 @@ void add_table(CLI::App& verb, Arguments& arguments) {
   add_vendor(verb, arguments.options.vendor);
   add_option(verb, "-o,--output", arguments.options.output, "FILE",
              "The table, which is added to (default: GLGEMM_TUNING, else glgemm/tuning.json in the user's cache folder)");
-  verb.add_flag("--resume", arguments.options.resume,
-                "Skip what the table has of this device, and go on with a run that was interrupted");
+  verb.add_flag("--missing", arguments.options.missing,
+                "Leave out the products that the table has for this device, as after a run that was interrupted");
   arguments.json.add_option(verb, "what was found, and how the planner's own choices compare,");
   add_option(verb, "--check-table", arguments.check_table, "FILE",
              "Read a table, say what is wrong with it, and do nothing else");
@@ -182,7 +176,7 @@ void add_tune(CLI::App& app, int& status) {
   add_table(*verb, *arguments);
   verb->footer(
       "Examples:\n"
-      "  glgemm tune --resume\n"
+      "  glgemm tune --missing\n"
       "  glgemm tune --shape 4096,1,4096 --type f32,q4_0/f32\n"
       "  glgemm tune --class gemv,deep --output table.json");
   verb->callback([arguments, batch, &status] { status = tune(*arguments, batch->count() > 0); });

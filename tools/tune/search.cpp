@@ -2,51 +2,19 @@
 #include "tune/search.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
-#include <map>
 #include <optional>
 #include <random>
 #include <set>
-#include <string_view>
-#include <utility>
 
 #include <fmt/core.h>
 
 #include "bench/samples.hpp"
 
 namespace glgemm::tools {
-namespace {
-
-/// A candidate as coordinates: a family, the values of its parameters, and the split.
-struct Point {
-  std::string_view family;
-  std::vector<std::int64_t> values;
-};
-
-Point point(const Candidate& candidate) {
-  std::string_view text = candidate.kernel;
-  Point result{text.substr(0, text.find(':')), {}};
-  for (std::size_t equals = text.find('='); equals != std::string_view::npos; equals = text.find('=')) {
-    text.remove_prefix(equals + 1);
-    std::int64_t value = 0;
-    std::from_chars(text.data(), text.data() + text.size(), value);
-    result.values.push_back(value);
-  }
-  result.values.push_back(candidate.split_k);
-  return result;
-}
-
-/// Whether no value that a family has for a parameter lies between two values.
-bool adjacent(const std::set<std::int64_t>& known, std::int64_t x, std::int64_t y) {
-  const auto after = known.upper_bound(std::min(x, y));
-  return after != known.end() && *after == std::max(x, y);
-}
-
-}  // namespace
 
 std::string to_string(const Candidate& candidate) {
-  return candidate.kernel + (candidate.split_k > 0 ? fmt::format(", split_k={}", candidate.split_k) : "");
+  return to_string(candidate.kernel) + (candidate.split_k > 0 ? fmt::format(", split_k={}", candidate.split_k) : "");
 }
 
 bool wins(const Race& race) {
@@ -57,24 +25,20 @@ bool wins(const Race& race) {
 }
 
 std::vector<Candidate> neighbours(const std::vector<Candidate>& space, const Candidate& of) {
-  const Point centre = point(of);
-  std::vector<std::set<std::int64_t>> known(centre.values.size());
-  std::vector<std::pair<const Candidate*, Point>> family;
-  for (const Candidate& candidate : space) {
-    Point p = point(candidate);
-    if (p.family != centre.family || p.values.size() != centre.values.size()) continue;
-    for (std::size_t i = 0; i < known.size(); ++i) known[i].insert(p.values[i]);
-    family.emplace_back(&candidate, std::move(p));
+  std::set<Kernel> near;
+  for (const KernelParameter& each : parameters(of.kernel)) {
+    std::set<int> values;
+    for (const Candidate& candidate : space)
+      if (name(candidate.kernel) == name(of.kernel)) values.insert(parameter(candidate.kernel, each.name));
+    const int value = parameter(of.kernel, each.name);
+    if (const auto above = values.upper_bound(value); above != values.end()) near.insert(with(of.kernel, each.name, *above));
+    if (const auto from = values.lower_bound(value); from != values.begin())
+      near.insert(with(of.kernel, each.name, *std::prev(from)));
   }
   std::vector<Candidate> result;
-  for (const auto& [candidate, p] : family) {
-    int differences = 0;
-    std::size_t at = 0;
-    for (std::size_t i = 0; i < known.size(); ++i)
-      if (p.values[i] != centre.values[i]) ++differences, at = i;
-    const bool split = at + 1 == known.size();
-    if (differences == 1 && (split || adjacent(known[at], p.values[at], centre.values[at]))) result.push_back(*candidate);
-  }
+  std::copy_if(space.begin(), space.end(), std::back_inserter(result), [&](const Candidate& each) {
+    return each.kernel == of.kernel ? each.split_k != of.split_k : each.split_k == of.split_k && near.contains(each.kernel);
+  });
   return result;
 }
 

@@ -7,11 +7,13 @@
 #include <string>
 #include <vector>
 
+#include <glgemm/kernel.hpp>
+
 namespace glgemm::tools {
 
-/// A kernel as to_string() writes it, and PlanOptions::split_k.
+/// A kernel, and PlanOptions::split_k.
 struct Candidate {
-  std::string kernel;
+  Kernel kernel;
   std::int64_t split_k = 0;
   friend auto operator<=>(const Candidate&, const Candidate&) = default;
 };
@@ -21,8 +23,8 @@ std::string to_string(const Candidate& candidate);
 
 /// Milliseconds of runs in turn. Only the candidate's, if it is far slower than the best one or if there is no best one.
 struct Race {
-  std::vector<double> candidate;
-  std::vector<double> best;
+  std::vector<double> candidate{};
+  std::vector<double> best{};
   /// What the driver says of the candidate's program as JSON, "{}" if nothing.
   std::string statistics = "{}";
   /// Which of its programs the driver reports to spill, with the numbers; there was no race then. Empty: none.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <iostream>
 #include <limits>
 #include <map>
@@ -26,7 +25,6 @@
 #include "inspect/numbers.hpp"
 #include "terminal/progress.hpp"
 #include "terminal/texts.hpp"
-#include "tune/candidate_journal.hpp"
 
 namespace glgemm::tools {
 namespace {
@@ -53,6 +51,14 @@ TuningTable existing_table(const std::string& path, std::vector<std::string>& no
   }
   return table;
 }
+
+/// What became of a candidate.
+struct Fate {
+  std::string what;  ///< "hang", "crash", "wrong", "refused", "spills"; "lost" or "won" if it was measured
+  std::string why{};
+  std::string statistics = "{}";  ///< as Race::statistics
+  bool struck() const { return what == "hang" || what == "crash" || what == "wrong" || what == "spills"; }
+};
 
 /// A candidate that must not be used.
 struct Struck {
@@ -83,10 +89,8 @@ class Tuner {
     const TuningTable known = existing_table(options_.output, notes);
     { OutputFile writable(options_.output); }  // before long work
     start(seats_.front());
-    device_ = seats_.front().worker->device();
     const std::vector<TuneProblem> problems = all_problems(notes);
     for (const std::string& note : notes) std::cerr << "glgemm tune: note: " << note << '\n';
-    journal_.emplace(options_.output + ".journal", device_, options_.resume);
 
     out_ << device_.renderer << ", " << device_.version << '\n';
     Progress progress(static_cast<double>(problems.size()));
@@ -94,18 +98,17 @@ class Tuner {
     std::int64_t skipped = 0;
     bool all_found = true;
     for (const TuneProblem& problem : problems) {
-      if (options_.resume && has(known, problem)) {
+      if (options_.missing && has(known, problem)) {
         ++skipped;
         continue;
       }
       const LastWords last_words(
-          "tune", fmt::format("{} of {} products are in {}; the same command with --resume goes on",
+          "tune", fmt::format("{} of {} products are in {}; the same command with --missing goes on",
                               skipped + static_cast<std::int64_t>(done_), problems.size(), quote(options_.output)));
       all_found &= tune(problem);
       ++done_;
     }
     progress.clear();
-    journal_->remove();
     if (skipped > 0)
       out_ << fmt::format("{} problem{} in '{}' already\n", skipped, skipped == 1 ? " is" : "s are", options_.output);
     const auto spills = [](const Struck& struck) { return struck.fate.what == "spills"; };
@@ -133,11 +136,10 @@ class Tuner {
   struct Seat {
     std::unique_ptr<Worker> worker{};
     const TuneProblem* loaded = nullptr;
-    int served = 0;                                ///< candidates of this worker
-    std::set<std::string> kernels{};               ///< that it has compiled
-    std::set<Candidate> compiled{};                ///< for the problem that is loaded, or that it is told to compile
-    std::deque<std::optional<Candidate>> begun{};  ///< what is not waited for: to compile one; none: to load the problem
-    bool useless = false;                          ///< no further one can be had here
+    int served = 0;                  ///< candidates of this worker
+    std::set<Kernel> kernels{};      ///< that it has compiled
+    std::set<Candidate> compiled{};  ///< for the problem that is loaded, or that it is told to compile
+    bool useless = false;            ///< no further one can be had here
     bool has(const TuneProblem& problem, const Candidate& candidate) const {
       return loaded == &problem && compiled.contains(candidate);
     }
@@ -148,7 +150,7 @@ class Tuner {
     for (int retry = 0; !seat.worker; ++retry) {
       try {
         seat.worker = std::make_unique<Worker>(options_.device, options_.vendor);
-        seat.worker->device();
+        device_ = seat.worker->device();
       } catch (const std::exception& error) {
         constexpr int most = 3;
         leave(seat);
@@ -164,9 +166,8 @@ class Tuner {
 
   /// Waits for what the worker does. If it is lost, the candidate that it was at is to blame.
   void await(Seat& seat) {
-    while (!seat.begun.empty()) {
-      const std::optional<Candidate> candidate = seat.begun.front();
-      seat.begun.pop_front();
+    while (seat.worker && !seat.worker->begun().empty()) {
+      const std::optional<Candidate> candidate = seat.worker->begun().front().candidate;
       try {
         seat.worker->await();
       } catch (const WorkerLost& lost) {
@@ -202,14 +203,14 @@ class Tuner {
     };
     if (seats.size() == 1 || (device_.software && is_compiled(candidate))) return;
     const auto compile = [&](Seat& seat, const Candidate& each) {
-      seat.worker->begin_compile(each, Seconds(options_.time_limit));
-      seat.begun.emplace_back(each);
+      seat.worker->compile(each, Seconds(options_.time_limit));
       seat.compiled.insert(each);
       seat.kernels.insert(each.kernel);
     };
-    const auto wanted = [&](const Seat& seat) {  // how many that it compiles
-      return std::count_if(seat.begun.begin(), seat.begun.end(), [&](const std::optional<Candidate>& each) {
-        return each && (*each == candidate || std::find(coming.begin(), coming.end(), *each) != coming.end());
+    const auto wanted = [&](const Seat& seat) -> std::ptrdiff_t {  // how many that it compiles
+      if (!seat.worker) return 0;
+      return std::ranges::count_if(seat.worker->begun(), [&](const Worker::Task& task) {
+        return task.candidate == candidate || (task.candidate && std::ranges::find(coming, *task.candidate) != coming.end());
       });
     };
     for (Seat& seat : seats) {
@@ -218,9 +219,7 @@ class Tuner {
     }
     const std::ptrdiff_t most = device_.software ? 4 : 1;
     const auto give = [&](const Candidate& each) {
-      const Fate* const known = journal_->find(problem, each);
-      if (is_compiled(each) || is_struck(problem, each) || lost_ahead_.contains(each) || (known && known->what != "won"))
-        return true;
+      if (is_compiled(each) || is_struck(problem, each) || lost_ahead_.contains(each)) return true;
       const auto order = [&](const Seat& seat) {
         const std::ptrdiff_t count = wanted(seat);
         return std::tuple(seat.useless || count >= most, !seat.kernels.contains(each.kernel), count);
@@ -230,8 +229,7 @@ class Tuner {
       if (std::get<0>(order(seat))) return false;
       if (!seat.worker) seat.worker = std::make_unique<Worker>(options_.device, options_.vendor);
       if (seat.loaded != &problem) {
-        seat.worker->begin_load(problem, options_.search.seed);
-        seat.begun.emplace_back();
+        seat.worker->load(problem, options_.search.seed);
         seat.loaded = &problem;
         seat.compiled.clear();
       }
@@ -244,24 +242,17 @@ class Tuner {
   }
 
   std::vector<TuneProblem> all_problems(std::vector<std::string>& notes) const {
-    if (!options_.problems.empty()) {
-      for (const TuneProblem& problem : options_.problems)
-        require_memory(problem.shape, one_type(problem.formats), problem.batch);
-      return options_.problems;
-    }
     std::vector<TuneProblem> problems;
-    const auto add = [&](const TuneProblem& problem) {
+    for (const TuneProblem& problem : options_.problems) {
+      if (problem.for_gpus && device_.software) continue;
       try {
         require_memory(problem.shape, one_type(problem.formats), problem.batch);
         problems.push_back(problem);
       } catch (const std::invalid_argument& error) {
+        if (problem.shape_class == given_class) throw;
         notes.push_back(error.what());
       }
-    };
-    for (const Formats& formats : options_.types)
-      for (const auto& [op_a, op_b] : options_.ops)
-        for (const std::string& name : options_.classes)
-          for (const TuneProblem& problem : class_problems(name, formats, op_a, op_b, device_.software)) add(problem);
+    }
     return problems;
   }
 
@@ -276,7 +267,7 @@ class Tuner {
   TuningEntry entry_for(const TuneProblem& problem, const Best& best, double gflops) const {
     TuningEntry entry{device_.renderer, device_.version, problem.shape_class, {}, date_, device_.processor};
     entry.choice.problem = problem_of(problem);
-    if (!best.candidate.kernel.empty()) entry.choice.kernel = parse_kernel(best.candidate.kernel);
+    entry.choice.kernel = best.candidate.kernel;
     entry.choice.split_k = best.candidate.split_k;
     entry.choice.gflops = std::strtod(number(gflops).c_str(), nullptr);  // four digits are what a measurement is worth
     return entry;
@@ -293,9 +284,8 @@ class Tuner {
     if (seat.served >= most) leave(seat);
     start(seat);
     if (seat.loaded != &problem) {
-      // What the model expects to take four times as long as the fastest is tried only where that is asked for.
-      const bool all = options_.search.exhaustive || !options_.kernels.empty();
-      space_ = seat.worker->load(problem, options_.search.seed, all ? 1e9 : 4);
+      seat.worker->load(problem, options_.search.seed);
+      seat.worker->await();
       seat.loaded = &problem;
       seat.compiled.clear();
     }
@@ -305,8 +295,8 @@ class Tuner {
 
   bool is_asked_for(const Candidate& candidate) const {
     const auto& kernels = options_.kernels;
-    return kernels.empty() || std::any_of(kernels.begin(), kernels.end(), [&](const std::string& name) {
-             return name == candidate.kernel || name == candidate.kernel.substr(0, candidate.kernel.find(':'));
+    return kernels.empty() || std::any_of(kernels.begin(), kernels.end(), [&](const std::string& text) {
+             return text == to_string(candidate.kernel) || text == name(candidate.kernel);
            });
   }
 
@@ -337,15 +327,14 @@ class Tuner {
         }))
       return *bad;
     note_clock(race);
-    if (!race.spills.empty()) return {"spills", race.spills, 0, race.statistics};
-    const double ms = median(race.candidate);
+    if (!race.spills.empty()) return {"spills", race.spills, race.statistics};
     if (best && !race.best.empty()) best->ms = median(race.best);
-    if (best && !wins(race)) return {"lost", "", ms, race.statistics};
+    if (best && !wins(race)) return {"lost", "", race.statistics};
     Verdict verdict;
     if (auto bad = guarded(problem, &candidate, [&](Worker& worker) { verdict = worker.check(candidate, limit); })) return *bad;
-    if (!verdict.passed) return {"wrong", verdict.summary, ms, race.statistics};
-    best = {candidate, ms, race.statistics};
-    return {"won", "", ms, race.statistics};
+    if (!verdict.passed) return {"wrong", verdict.summary, race.statistics};
+    best = {candidate, median(race.candidate), race.statistics};
+    return {"won", "", race.statistics};
   }
 
   bool tune(const TuneProblem& problem) {
@@ -353,34 +342,29 @@ class Tuner {
     progress_->show(done_, name);
     lost_ahead_.clear();
     control_ = {};
-    if (const auto bad = guarded(problem, nullptr, [](Worker&) {})) {
+    // What the model expects to take four times as long as the fastest is tried only where that is asked for.
+    const double most = options_.search.exhaustive || !options_.kernels.empty() ? 1e9 : 4;
+    Space found;
+    if (const auto bad = guarded(problem, nullptr, [&](Worker& worker) { found = worker.space(problem, most); })) {
       start(seats_.front());
       progress_->clear();
       out_ << name << ": nothing found: " << (bad->struck() ? "the worker was lost before the first candidate: " : "") << bad->why
            << '\n';
       return false;
     }
-    const Candidate planned = space_.planned;
-    std::vector<Candidate> space = space_.candidates;
+    const Candidate planned = found.planned;
+    std::vector<Candidate> space = found.candidates;
     std::erase_if(space, [&](const Candidate& candidate) { return !is_asked_for(candidate); });
 
     // First come the planner's own choice and, of each family, what the cost model expects to be the fastest.
     std::vector<Candidate> first{planned};
-    std::set<std::string> families;
+    std::set<std::string_view> families;
     for (const Candidate& candidate : space)
-      if (families.insert(candidate.kernel.substr(0, candidate.kernel.find(':'))).second) first.push_back(candidate);
-    // The best of an interrupted run: the last that won.
-    std::optional<Best> best;
-    double known_ms = 0;
-    for (const Candidate& candidate : space)
-      if (const Fate* known = journal_->find(problem, candidate);
-          known && known->what == "won" && (known_ms == 0 || known->ms < known_ms)) {
-        known_ms = known->ms;
-        first.insert(first.begin(), candidate);
-      }
+      if (families.insert(glgemm::name(candidate.kernel)).second) first.push_back(candidate);
 
+    std::optional<Best> best;
     planned_statistics_ = "{}";
-    std::int64_t resumed = 0, measured = 0;
+    std::int64_t measured = 0;
     std::map<std::string, std::int64_t> fates;
     const auto total = static_cast<std::int64_t>(space.size());
     const auto one = [&](const Candidate& candidate, std::span<const Candidate> coming) {
@@ -394,19 +378,10 @@ class Tuner {
         ++fates["struck off before"];
         return false;
       }
-      const Fate* const known = journal_->find(problem, candidate);
-      resumed += known ? 1 : 0;
-      if (known && candidate == planned) planned_statistics_ = known->statistics;
-      if (known && known->struck()) strike(name, problem, candidate, *known);
-      if (known && known->what != "won") {
-        ++fates[known->what];
-        return false;
-      }
       compile_ahead(problem, candidate, coming, best);
       const Fate fate = attempt(problem, candidate, best);
       ++fates[fate.what];
       if (candidate == planned) planned_statistics_ = fate.statistics;
-      if (!known) journal_->add(problem, candidate, fate);
       if (fate.struck()) strike(name, problem, candidate, fate);
       if (fate.what == "refused") struck_.push_back({name, candidate, fate});
       return fate.what == "won";
@@ -419,12 +394,11 @@ class Tuner {
     }
 
     const Outcome outcome = settle(problem, planned, *best);
-    out_ << fmt::format(
-                "{}: {} GFLOP/s with {} ({} of {} candidates{}{})", name, number(gflops(problem, outcome.best_ms)),
-                to_string(best->candidate), measured, total, resumed > 0 ? fmt::format(", {} of them before", resumed) : "",
-                outcome.planned_ms == 0
-                    ? ""
-                    : fmt::format("; the planner's {}: {}", to_string(planned), number(gflops(problem, outcome.planned_ms))))
+    out_ << fmt::format("{}: {} GFLOP/s with {} ({} of {} candidates{})", name, number(gflops(problem, outcome.best_ms)),
+                        to_string(best->candidate), measured, total,
+                        outcome.planned_ms == 0 ? ""
+                                                : fmt::format("; the planner's {}: {}", to_string(planned),
+                                                              number(gflops(problem, outcome.planned_ms))))
          << std::endl;
     std::vector<std::string> ignored;
     TuningTable table = existing_table(options_.output, ignored);  // another tuner may have written meanwhile
@@ -495,7 +469,7 @@ class Tuner {
                 {"measured", measured},
                 {"fates", fates},
                 {"exhaustive", measured >= space},
-                {"kernel", best.candidate.kernel},
+                {"kernel", to_string(best.candidate.kernel)},
                 {"split_k", best.candidate.split_k},
                 {"ms", outcome.best_ms},
                 {"gflops", gflops(problem, outcome.best_ms)},
@@ -508,7 +482,7 @@ class Tuner {
                          {"over", to_string(best.candidate)}});
       log_sum_ += std::log(share);
       least_ = std::min(least_, share);
-      result["planner"] = {{"kernel", planned.kernel},
+      result["planner"] = {{"kernel", to_string(planned.kernel)},
                            {"split_k", planned.split_k},
                            {"ms", outcome.planned_ms},
                            {"gflops", gflops(problem, outcome.planned_ms)}};
@@ -522,7 +496,7 @@ class Tuner {
     Json struck = Json::array();
     for (const Struck& one : struck_)
       struck.push_back({{"problem", one.problem},
-                        {"kernel", one.candidate.kernel},
+                        {"kernel", to_string(one.candidate.kernel)},
                         {"split_k", one.candidate.split_k},
                         {"fate", one.fate.what},
                         {"why", one.fate.why}});
@@ -540,14 +514,12 @@ class Tuner {
   struct {
     double least = 0, most = 0;
     int again = 0;
-  } control_;  ///< of the problem's races, see Race
-  Space space_;
+  } control_;                       ///< of the problem's races, see Race
   std::string planned_statistics_;  ///< of the planner's choice, as Race::statistics
-  std::optional<CandidateJournal> journal_;
   Progress* progress_ = nullptr;
   double done_ = 0;
   std::vector<Struck> struck_;
-  std::set<std::pair<std::string, Formats>> out_of_it_;
+  std::set<std::pair<Kernel, Formats>> out_of_it_;
   Json results_ = Json::array();
   Json ratios_ = Json::array();  ///< the planner's choice over the best one, for each problem
   double log_sum_ = 0;           ///< of the ratios

@@ -14,21 +14,13 @@
 
 namespace glgemm::tools {
 
-/// The problems of a built-in class in these formats, with an op of A and one of B. Fewer and smaller ones where a CPU
-/// computes.
-/// @throws std::invalid_argument  another name
-std::vector<TuneProblem> class_problems(std::string_view name, const Formats& formats, Op op_a, Op op_b, bool software);
-
 struct TuneOptions {
-  std::vector<TuneProblem> problems;  ///< if empty: of `classes`
-  std::vector<std::string> classes;
-  std::vector<Formats> types;
-  std::vector<std::pair<Op, Op>> ops;
+  std::vector<TuneProblem> problems;
   std::vector<std::string> kernels;  ///< families, or kernels with parameters, to which the space is confined; empty: all
   std::string device;
   std::string vendor = "none";  ///< as `--vendor` gives it
   std::string output;
-  bool resume = false;
+  bool missing = false;  ///< leaves out products of which the table has something for this device
   SearchOptions search;
   double time_limit = 30;  ///< seconds for each candidate
 };
@@ -39,10 +31,10 @@ struct TuneResult {
 };
 
 /// Tunes each problem and tells in `out` what was found. The table at `output` gets what was found after each problem, beside
-/// what is there; a journal beside it, of the same name with ".journal", gets each candidate, and is removed in the end.
-/// @throws std::invalid_argument  `output` is there and no tuning table, or a problem needs more memory than there is
-/// @throws FileError              the table or the journal cannot be written
-/// @throws Unsupported            no device can be used
+/// what is there. Built-in problems that need more memory than there is are left out, and that is said.
+/// @throws std::invalid_argument  `output` is there and no tuning table, or a problem of the user's needs more memory
+/// @throws FileError              the table cannot be written
+/// @throws std::runtime_error     no device can be used, or not any more
 TuneResult run_tune(const TuneOptions& options, std::ostream& out);
 
 }  // namespace glgemm::tools

@@ -1,6 +1,6 @@
 // The process in which `glgemm tune` runs its candidates, so that a driver that hangs or crashes costs one of them.
 //
-// The tuner sends a line of JSON over a channel, and the worker answers by a line of JSON.
+// The tuner sends a line of JSON over a channel, and the worker answers by a line of JSON: see messages.hpp.
 //
 // For tests, the worker reads GLGEMM_TUNE_INJECT="hang=KERNEL;crash=KERNEL;wrong=KERNEL;spill=KERNEL;clock=KERNEL", KERNEL as
 // to_string() writes it, each as often as wanted: it then hangs when that candidate is measured, or crashes when it is compiled,
@@ -11,9 +11,10 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
-#include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,12 +28,16 @@
 
 namespace glgemm::tools {
 
+inline constexpr std::string_view given_class = "given";
+
 /// What is tuned.
 struct TuneProblem {
-  std::string shape_class;
+  std::string shape_class;  ///< of a built-in problem, else `given_class`
   Shape shape;
   Formats formats{};
   std::int64_t batch = 1;
+  bool for_gpus = false;  ///< too large for a CPU
+  friend bool operator==(const TuneProblem&, const TuneProblem&) = default;
 };
 inline Problem problem_of(const TuneProblem& problem) {
   return problem_of(problem.shape, problem.formats, problem.batch);
@@ -52,10 +57,8 @@ class WorkerLost : public std::runtime_error {
 };
 
 /// Every legal kernel of kernel_space(), with every split that makes a difference, and the seconds that the cost model expects:
-/// the fastest first.
-std::vector<std::pair<double, Candidate>> expected_candidates(const Problem& problem, const Limits& limits);
-/// Those that are expected to take at most `most` times as long as the first.
-std::vector<Candidate> likely_candidates(const std::vector<std::pair<double, Candidate>>& expected, double most);
+/// the fastest first, and those that take at most `most` times as long.
+std::vector<std::pair<double, Candidate>> expected_candidates(const Problem& problem, const Limits& limits, double most);
 
 /// The candidates for a problem.
 struct Space {
@@ -70,51 +73,52 @@ struct Verdict {
 
 class Worker {
  public:
+  using Seconds = std::chrono::duration<double>;
+  /// Something that it does.
+  struct Task {
+    std::optional<Candidate> candidate;  ///< that it is about
+    Seconds limit;
+  };
+
   /// Starts the process, on the device and with the vendor's library that `glgemm tune` names.  @throws std::runtime_error
   Worker(const std::string& device, const std::string& vendor);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // All throw WorkerLost, after which only the destructor may follow, and std::runtime_error if the library throws there; the one
-  // that comes first also Unsupported: no context.
-
-  const DeviceInfo& device();
-  Space load(const TuneProblem& problem, std::uint64_t seed, double most);  ///< `most`: see likely_candidates()
-
   // Begun, and not waited for: the worker does this while the tuner does something else.
 
-  void begin_load(const TuneProblem& problem, std::uint64_t seed);
+  void load(const TuneProblem& problem, std::uint64_t seed);
   /// To compile a candidate for the problem that is loaded, so that race() need not.
-  void begin_compile(const Candidate& candidate, std::chrono::duration<double> limit);
-  /// Waits for the first of these that is not waited for yet. What it says is left to load() and race().
-  void await();
+  void compile(const Candidate& candidate, Seconds limit);
 
+  /// What has begun and is not waited for yet.
+  const std::deque<Task>& begun() const noexcept { return begun_; }
+  /// Waits for the first of these.
+  /// @return its answer
+  /// @throws WorkerLost          nothing but the destructor may follow
+  /// @throws std::runtime_error  the library throws there
+  nlohmann::json await();
+
+  // Waited for, and whatever has begun before. They throw as await().
+
+  DeviceInfo device();
+  /// `most`: see expected_candidates().
+  Space space(const TuneProblem& problem, double most);
   /// Times a kernel on the problem that was loaded last. `best_ms`: what the best one took before, 0 if there is none.
-  Race race(const Candidate& candidate, const Candidate* best, double best_ms, bool thorough,
-            std::chrono::duration<double> limit);
+  Race race(const Candidate& candidate, const Candidate* best, double best_ms, bool thorough, Seconds limit);
   /// Whether a candidate is right: on integers, exactly, with odd sizes near the problem's and a beta, and on the problem itself.
-  Verdict check(const Candidate& candidate, std::chrono::duration<double> limit);
+  Verdict check(const Candidate& candidate, Seconds limit);
 
  private:
-  void stop() noexcept;
-  void begin(const std::string& line, std::chrono::duration<double> limit);
-  std::string receive(std::chrono::duration<double> limit);
-  std::string ask(const std::string& line, std::chrono::duration<double> limit);
+  void begin(const nlohmann::json& request, const Task& task);
+  nlohmann::json ask(const nlohmann::json& request, const Task& task);
 
   Child process_;
-  DeviceInfo info_;
-  bool greeted_ = false;
-  std::deque<std::chrono::duration<double>> begun_;  ///< the limits of what is not waited for yet
+  std::deque<Task> begun_;
 };
 
 /// The worker's side: answers the tuner until the channel is closed. For the hidden verb `tune-worker`.
 void serve_tuner(const std::string& device, const std::string& vendor);
-
-// The lines of JSON that both sides exchange.
-
-std::string line_of(const nlohmann::json& json);
-nlohmann::json to_json(const Candidate& candidate);
-Candidate candidate_of(const nlohmann::json& json);
 
 }  // namespace glgemm::tools

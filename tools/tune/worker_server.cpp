@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -19,16 +18,14 @@
 #include <glgemm/headless.hpp>
 #include <glgemm/inspect.hpp>
 #include <glgemm/verify.hpp>
-#include <nlohmann/json.hpp>
 
-#include "arguments/json.hpp"
 #include "arguments/options.hpp"
 #include "bench/roofline.hpp"
 #include "bench/samples.hpp"
 #include "inspect/programs.hpp"
 #include "product/product.hpp"
 #include "system/processes.hpp"
-#include "tune/worker.hpp"
+#include "tune/messages.hpp"
 
 namespace glgemm::tools {
 namespace {
@@ -51,9 +48,7 @@ Injected injected() {
 }
 
 PlanOptions options_for(const Candidate& candidate) {
-  return {.kernel = parse_kernel(candidate.kernel),
-          .split_k = candidate.split_k,
-          .experimental = ExperimentalPlanOptions{.untuned = true}};
+  return {.kernel = candidate.kernel, .split_k = candidate.split_k, .experimental = ExperimentalPlanOptions{.untuned = true}};
 }
 
 /// The numbers of parts of k worth a try, besides the planner's own: powers of two, while there are few workgroups and long
@@ -84,27 +79,23 @@ std::map<std::int64_t, double> splits(const Problem& problem, const Kernel& kern
 
 }  // namespace
 
-std::vector<std::pair<double, Candidate>> expected_candidates(const Problem& problem, const Limits& limits) {
+std::vector<std::pair<double, Candidate>> expected_candidates(const Problem& problem, const Limits& limits, double most) {
   std::vector<std::pair<double, Candidate>> expected;
   for (const Kernel& kernel : kernel_space(problem, limits))
-    for (const auto& [split, seconds] : splits(problem, kernel, limits))
-      expected.push_back({seconds, {to_string(kernel), split}});
+    for (const auto& [split, seconds] : splits(problem, kernel, limits)) expected.push_back({seconds, {kernel, split}});
   std::stable_sort(expected.begin(), expected.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+  const auto slow = [&](const auto& each) { return each.first > most * expected.front().first; };
+  expected.erase(std::find_if(expected.begin(), expected.end(), slow), expected.end());
   return expected;
-}
-
-std::vector<Candidate> likely_candidates(const std::vector<std::pair<double, Candidate>>& expected, double most) {
-  std::vector<Candidate> result;
-  for (const auto& [seconds, candidate] : expected)
-    if (seconds <= most * expected.front().first) result.push_back(candidate);
-  return result;
 }
 
 namespace {
 
 Space space_of(const Problem& problem, const Engine& engine, double most) {
   const Plan plan = engine.plan(problem);
-  Space space{likely_candidates(expected_candidates(problem, engine.limits()), most), {to_string(plan.kernel), plan.parts}};
+  Space space{{}, {plan.kernel, plan.parts}};
+  for (const auto& [seconds, candidate] : expected_candidates(problem, engine.limits(), most))
+    space.candidates.push_back(candidate);
   const auto& all = space.candidates;
   if (std::find(all.begin(), all.end(), space.planned) == all.end() && plan.parts == 1) space.planned.split_k = 0;
   if (std::find(all.begin(), all.end(), space.planned) == all.end()) space.candidates.push_back(space.planned);
@@ -245,49 +236,29 @@ class Server {
 
   Message answer(const Message& request) {
     const std::string verb = request.at("do").get<std::string>();
-    if (verb == "load") return load(request);
-    if (!bout_) throw std::runtime_error("no problem is loaded");
-    const Candidate candidate = candidate_of(request.at("candidate"));
-    if (verb == "check") {
-      const Verdict verdict = bout_->check(candidate);
-      return {{"passed", verdict.passed}, {"summary", verdict.summary}};
-    }
-    if (verb != "race" && verb != "compile") throw std::runtime_error("'" + verb + "' is not known");
-    if (injected_.count({"spill", candidate.kernel}))
-      return {{"candidate", Message::array()}, {"best", Message::array()},
-              {"statistics", {{"spills", 3}}}, {"spills", candidate.kernel + ": spills 3"},
-              {"control", Message::array()},   {"again", 0}};
-    if (injected_.count({"crash", candidate.kernel})) crash();
-    if (verb == "compile") {
-      bout_->compile(candidate);
+    if (verb == "device") return engine_.device();
+    if (verb == "space") return space_of(problem_of(request.at("problem").get<TuneProblem>()), engine_, request.at("most"));
+    if (verb == "load") {
+      load(request.at("problem").get<TuneProblem>(), request.at("seed"));
       return Message::object();
     }
-    if (injected_.count({"hang", candidate.kernel}))
+    if (!bout_) throw std::runtime_error("no problem is loaded");
+    const auto candidate = request.at("candidate").get<Candidate>();
+    const std::string kernel = to_string(candidate.kernel);
+    if (verb == "check") return bout_->check(candidate);
+    if (injected_.count({"spill", kernel})) return Race{.statistics = R"({"spills":3})", .spills = kernel + ": spills 3"};
+    if (injected_.count({"crash", kernel})) crash();
+    if (verb == "compile") return bout_->compile(candidate);
+    if (injected_.count({"hang", kernel}))
       for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
-    if (injected_.erase({"clock", candidate.kernel}) > 0) injected_factor_ = 0.5;
-    const auto best = request.contains("best") ? std::optional(candidate_of(request.at("best"))) : std::nullopt;
-    const Race race =
-        bout_->race(candidate, best ? &*best : nullptr, request.at("best_ms").get<double>(), request.at("thorough").get<bool>());
-    return {{"candidate", race.candidate}, {"best", race.best},       {"statistics", Message::parse(race.statistics)},
-            {"spills", race.spills},       {"control", race.control}, {"again", race.again}};
+    if (injected_.erase({"clock", kernel}) > 0) injected_factor_ = 0.5;
+    const auto best = request.contains("best") ? std::optional(request.at("best").get<Candidate>()) : std::nullopt;
+    return bout_->race(candidate, best ? &*best : nullptr, request.at("best_ms"), request.at("thorough"));
   }
 
  private:
-  Message load(const Message& request) {
-    bout_.reset();
-    TuneProblem problem;
-    problem.shape = {request.at("m").get<std::int64_t>(), request.at("n").get<std::int64_t>(),
-                     request.at("k").get<std::int64_t>(), static_cast<Op>(request.at("op_a").get<int>()),
-                     static_cast<Op>(request.at("op_b").get<int>())};
-    problem.formats = parse_formats(request.at("type").get<std::string>());
-    problem.batch = request.at("batch").get<std::int64_t>();
-    const auto seed = request.at("seed").get<std::uint64_t>();
-    const auto most = request.at("most").get<double>();
-    const Space space = most > 0 ? space_of(problem_of(problem), engine_, most) : Space();
+  void load(const TuneProblem& problem, std::uint64_t seed) {
     bout_.emplace(engine_, control_, problem, seed);
-    Message candidates = Message::array();
-    for (const Candidate& candidate : space.candidates) candidates.push_back(to_json(candidate));
-    return {{"space", candidates}, {"planned", to_json(space.planned)}};
   }
 
   Engine& engine_;
@@ -323,8 +294,6 @@ void serve_tuner(const std::string& device, const std::string& vendor) {
     Engine engine(HeadlessContext::get_proc_address, options);
     {
       Server server(engine, defects);
-      const DeviceInfo& info = engine.device();
-      send({{"device", device_json(info)}, {"processor", info.processor}});
       while (const auto line = tuner.receive()) {
         Message answer;
         try {

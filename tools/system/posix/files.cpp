@@ -127,9 +127,7 @@ int check_writable(const std::string& path) {
 int open_file(const std::string& path, Opening opening, Descriptor& file, bool* held) {
   bool ignored = false;
   if (opening == Opening::alone) return open_and_lock(path, file, held ? *held : ignored);
-  const int how = opening == Opening::read     ? O_RDONLY
-                  : opening == Opening::append ? O_WRONLY | O_CREAT | O_APPEND
-                                               : O_RDWR | O_CREAT | O_NOFOLLOW;
+  const int how = opening == Opening::read ? O_RDONLY : O_RDWR | O_CREAT | O_NOFOLLOW;
   file.reset(open(path.c_str(), how | O_CLOEXEC, 0666));
   return file.get() < 0 ? errno : 0;
 }
@@ -166,12 +164,6 @@ int read_standard_input(void* data, std::size_t bytes, std::size_t& done) {
   while (got < 0 && errno == EINTR);
   done = got < 0 ? 0 : static_cast<std::size_t>(got);
   return got < 0 ? errno : 0;
-}
-
-int append(int file, const void* data, std::size_t bytes) {
-  errno = 0;
-  if (::write(file, data, bytes) == static_cast<ssize_t>(bytes)) return 0;
-  return errno != 0 ? errno : ENOSPC;
 }
 
 int resize_file(int file, std::int64_t bytes) {

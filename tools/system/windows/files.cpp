@@ -252,10 +252,8 @@ int check_writable(const std::string& path) {
 }
 
 int open_file(const std::string& path, Opening opening, Descriptor& file, bool* held) {
-  if ((opening == Opening::write || opening == Opening::alone) && is_link(path)) return ERROR_CANT_ACCESS_FILE;
-  const DWORD access = opening == Opening::read     ? GENERIC_READ
-                       : opening == Opening::append ? FILE_APPEND_DATA | SYNCHRONIZE | FILE_READ_ATTRIBUTES
-                                                    : GENERIC_READ | GENERIC_WRITE | DELETE;
+  if (opening != Opening::read && is_link(path)) return ERROR_CANT_ACCESS_FILE;
+  const DWORD access = opening == Opening::read ? GENERIC_READ : GENERIC_READ | GENERIC_WRITE | DELETE;
   const DWORD share = opening == Opening::alone ? FILE_SHARE_READ | FILE_SHARE_DELETE : share_all;
   const HANDLE handle = CreateFileW(native_path(path).c_str(), access, share, nullptr,
                                     opening == Opening::read ? OPEN_EXISTING : OPEN_ALWAYS, FILE_ATTRIBUTE_NORMAL, nullptr);
@@ -297,12 +295,6 @@ int read_standard_input(void* data, std::size_t bytes, std::size_t& done) {
   const bool good = ReadFile(GetStdHandle(STD_INPUT_HANDLE), data, static_cast<DWORD>(bytes), &got, nullptr) != 0;
   done = good ? got : 0;
   return good || GetLastError() == ERROR_BROKEN_PIPE ? 0 : last_error();
-}
-
-int append(int file, const void* data, std::size_t bytes) {
-  DWORD put = 0;
-  if (!WriteFile(handle_of(file), data, static_cast<DWORD>(bytes), &put, nullptr)) return last_error();
-  return put == bytes ? 0 : ERROR_DISK_FULL;
 }
 
 int resize_file(int file, std::int64_t bytes) {
