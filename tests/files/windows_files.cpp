@@ -68,7 +68,7 @@ TEST_CASE("files: a share") {
   }
 
   std::error_code missing;
-  const std::filesystem::recursive_directory_iterator in_trap(glgemm::to_path(trap), missing), end;
+  const std::filesystem::recursive_directory_iterator in_trap(glgemm::tools::to_path(trap), missing), end;
   CHECK(std::distance(in_trap, end) == trapped);  // the inner folder alone
   remove_folder(folder);
   remove_folder(trap);
@@ -86,7 +86,7 @@ TEST_CASE("files: devices, drives, and names with ignored ends") {
   REQUIRE(path.substr(1, 2) == ":\\");
   CHECK(written("\\\\?\\" + path) == path);
   const auto before = std::filesystem::current_path();
-  std::filesystem::current_path(glgemm::to_path(folder.file("")));
+  std::filesystem::current_path(glgemm::tools::to_path(folder.file("")));
   CHECK(written(path.substr(0, 2) + "b.npy") == path.substr(0, path.size() - 5) + "b.npy");
   std::filesystem::current_path(before);
   CHECK(written(folder.file("c.npy .")) == whole_path(folder.file("c.npy")));
