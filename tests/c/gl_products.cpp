@@ -296,7 +296,7 @@ TEST_CASE("C: a streamed product goes on in a new context, if there is one") {
   Contexts contexts;
   works(glgemm_engine_create(test::counting_loader, nullptr, &contexts.engine));
   Streamed x;
-  x.options.device_memory_limit_bytes = 4 << 10;  // pieces enough that some begin after the first one's end, on every device
+  x.options.device_memory_limit_bytes = 5 << 10;  // pieces enough that some begin after the first one's end, on every device
   x.options.user = &contexts;
   x.options.progress = nullptr;
   x.options.piece_done = [](const glgemm_section*, void* user) {

@@ -17,13 +17,7 @@ good() {
   is "${@:1:5}"
 }
 note() { grep -qF -- "note: $1" stderr || fail "no note '$1' in: $(cat stderr)"; }
-# The same numbers in many types: A = {{1, 2}, {3, 4}}, b = (1, 2, 3, 4).
-npy A_i1.npy '|i1' '(2, 2)' '\1\2\3\4'
-npy A_u1.npy '|u1' '(2, 2)' '\1\2\3\4'
-npy A_i2.npy '<i2' '(2, 2)' '\1\0\2\0\3\0\4\0'
-npy A_u2.npy '<u2' '(2, 2)' '\1\0\2\0\3\0\4\0'
-npy A_i4.npy '<i4' '(2, 2)' '\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0'
-npy A_u4.npy '<u4' '(2, 2)' '\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0'
+npy A_i4.npy '<i4' '(2, 2)' '\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0' # {{1, 2}, {3, 4}}
 npy A_i8.npy '<i8' '(2, 2)' '\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0'
 npy A_u8.npy '>u8' '(2, 2)' '\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0\4'
 npy A_f2.npy '<f2' '(2, 2)' '\0\074\0\100\0\102\0\104'
@@ -31,7 +25,6 @@ npy A_f4.npy '<f4' '(2, 2)' '\0\0\200\077\0\0\0\100\0\0\100\100\0\0\200\100'
 npy A_f8.npy '<f8' '(2, 2)' '\0\0\0\0\0\0\360\077\0\0\0\0\0\0\0\100\0\0\0\0\0\0\010\100\0\0\0\0\0\0\020\100'
 npy A_c8.npy '<c8' '(2, 2)' '\0\0\200\077\0\0\0\0\0\0\0\100\0\0\0\0\0\0\100\100\0\0\0\0\0\0\200\100\0\0\0\0'
 npy A_b1.npy '|b1' '(2, 2)' '\1\0\1\1'
-npy long.npy '<i8' '(1, 1)' '\0\0\0\0\1\0\0\0' # 2^32
 npy v4.npy '<f4' '(2,)' '\0\0\200\077\0\0\0\100'
 npy w4.npy '<f4' '(3,)' '\0\0\200\077\0\0\0\100\0\0\100\100'
 npy B23.npy '<f4' '(2, 3)' '\0\0\200\077\0\0\0\100\0\0\100\100\0\0\200\100\0\0\240\100\0\0\300\100'
@@ -40,18 +33,12 @@ npy B23.npy '<f4' '(2, 3)' '\0\0\200\077\0\0\0\100\0\0\100\100\0\0\200\100\0\0\2
 good 'f4 f8' '<f8' '(2, 2)' f8 '7 10 15 22' A_f4.npy A_f8.npy
 note "'A_f4.npy' holds float32 and 'A_f8.npy' float64: they are multiplied in float64, as by NumPy (--type says another type)"
 good 'f8 f4, as f4' '<f4' '(2, 2)' f4 '7 10 15 22' A_f8.npy A_f4.npy --type f32
-good 'f2 f4' '<f4' '(2, 2)' f4 '7 10 15 22' A_f2.npy A_f4.npy
+good 'f2 f4' '<f4' '(2, 2)' f4 '7 10 15 22' A_f2.npy A_f4.npy --check full
 grep -q ' in f16/f32 with sums in f32$' stdout && [ ! -s stderr ] || fail "f2 f4: $(cat stdout stderr)"
-good 'f2 f4, streamed' '<f4' '(2, 2)' f4 '7 10 15 22' A_f2.npy A_f4.npy --memory-limit 1M
-grep -q ' in f16/f32 with sums in f32$' stdout && [ ! -s stderr ] || fail "f2 f4, streamed: $(cat stdout stderr)"
 good 'f2 f4, as f4' '<f4' '(2, 2)' f4 '7 10 15 22' A_f2.npy A_f4.npy --type f32
 note "'A_f2.npy' is converted from float16 to float32 in C order"
-good 'f2 f4, all elements checked' '<f4' '(2, 2)' f4 '7 10 15 22' A_f2.npy A_f4.npy --check full
 good 'f2 f4 to f2' '<f2' '(2, 2)' x2 '4700 4900 4b80 4d80' A_f2.npy A_f4.npy --c-type f16 --check full
 bad 'f4 f4 to f2' '--c-type: a product in f32 cannot be written as f16' multiply A_f4.npy A_f4.npy -o C.npy --c-type f16
-good 'c8 f4' '<c8' '(2, 2)' f4 '7 0 10 0 15 0 22 0' A_c8.npy A_f4.npy
-good 'b1 f4' '<f4' '(2, 2)' f4 '1 2 4 6' A_b1.npy A_f4.npy
-# Streamed too.
 good 'f4 f8, streamed' '<f8' '(2, 2)' f8 '7 10 15 22' A_f4.npy A_f8.npy --memory-limit 1M
 note "'A_f4.npy' holds float32 and 'A_f8.npy' float64: they are multiplied in float64"
 good 'a vector, streamed' '<f4' '(3,)' f4 '9 12 15' v4.npy B23.npy --memory-limit 1M
@@ -59,17 +46,7 @@ good 'a vector, streamed' '<f4' '(3,)' f4 '9 12 15' v4.npy B23.npy --memory-limi
 # ---- Integers that no device has
 good 'i8' '<i8' '(2, 2)' d8 '7 10 15 22' A_i8.npy A_i8.npy
 note "'A_i8.npy' holds int64 and 'A_i8.npy' int64: they are multiplied in i32, which is exact for these numbers, and C is int64"
-good 'i8 i1' '<i8' '(2, 2)' d8 '7 10 15 22' A_i8.npy A_i1.npy
-good 'i4 u4' '<i8' '(2, 2)' d8 '7 10 15 22' A_i4.npy A_u4.npy
-good 'u8, big-endian' '<u8' '(2, 2)' u8 '7 10 15 22' A_u8.npy A_u8.npy
 good 'u8, negative' '<i8' '(2, 2)' d8 '-7 -10 -15 -22' A_u8.npy A_u8.npy --alpha -1
-good 'u1' '<u4' '(2, 2)' u4 '7 10 15 22' A_u1.npy A_u1.npy
-for type in i2 u2; do
-  good "$type" '<i4' '(2, 2)' d4 '7 10 15 22' A_$type.npy A_$type.npy
-  note "'A_$type.npy' holds "
-done
-good 'u1 i1' '<i4' '(2, 2)' d4 '7 10 15 22' A_u1.npy A_i1.npy
-grep -q ' in u8/i8 with sums in i32$' stdout && [ ! -s stderr ] || fail "u1 i1: $(cat stdout stderr)"
 good 'b1' '|b1' '(2, 2)' d1 '1 0 1 1' A_b1.npy A_b1.npy
 good 'b1, counted' '<i4' '(2, 2)' d4 '1 0 2 1' A_b1.npy A_b1.npy --type i8
 good 'i8 with beta' '<i8' '(2, 2)' d8 '13 18 27 40' A_i8.npy A_i8.npy --alpha 2 --beta -1 --c A_i4.npy
@@ -77,21 +54,18 @@ npy large.npy '<i8' '(1, 2)' '\0\0\0\0\1\0\0\0\1\0\0\0\0\0\0\0' # 2^32, 1
 npy twice.npy '<i8' '(2, 1)' '\2\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0'
 good 'i8 beyond 32 bits' '<i8' '(1, 1)' d8 8589934595 large.npy twice.npy
 note "'large.npy' holds int64 and 'twice.npy' int64: they are multiplied in f64, which is exact for these numbers, and C is int64"
+npy long.npy '<i8' '(1, 1)' '\0\0\0\0\1\0\0\0' # 2^32
 bad 'i8 beyond 53 bits' 'could have numbers up to 1.84e+19, and is exact only below 2^53: --type f64 rounds' multiply long.npy long.npy -o C.npy
 npy big.npy '<u2' '(1, 1)' '\377\377'
 bad 'u2 beyond 32 bits' 'in uint16 could have numbers up to 4.29e+09, and is exact only below 2^31: --type f64' multiply big.npy big.npy -o C.npy
-good 'u2 as f8' '<f8' '(1, 1)' f8 4294836225 big.npy big.npy --type f64
 bad 'i8 as i4' "'long.npy' holds the element 4.2949673e+09 in row 0, column 0, which is no value of the type i32" multiply long.npy long.npy -o C.npy --type i32
 bad 'i8 times a fraction' "--alpha: '0.5' is no value of the type i32" multiply A_i8.npy A_i8.npy -o C.npy --alpha 0.5
 bad 'i8, streamed' '--memory-limit streams the product: a product of int64 can only be made in parts with --type' multiply A_i8.npy A_i8.npy -o C.npy --memory-limit 1M
 
 # ---- One dimension
-good 'vector matrix' '<f4' '(3,)' f4 '9 12 15' v4.npy B23.npy
-good 'matrix vector' '<f4' '(2,)' f4 '14 32' B23.npy w4.npy
-good 'vector vector' '<f4' '()' f4 5 v4.npy v4.npy
-good 'ops leave vectors' '<f4' '()' f4 5 v4.npy v4.npy --op-a t --op-b t
+good 'vector vector' '<f4' '()' f4 5 v4.npy v4.npy --op-a t --op-b t
 good 'matrix^T vector' '<f4' '(3,)' f4 '9 12 15' B23.npy v4.npy --op-a t
-good 'with beta' '<f4' '(3,)' f4 '10 14 18' v4.npy B23.npy --beta 1 --c w4.npy
+good 'vector matrix with beta' '<f4' '(3,)' f4 '10 14 18' v4.npy B23.npy --beta 1 --c w4.npy
 good 'matrix vector with beta' '<f4' '(2,)' f4 '15 34' B23.npy w4.npy --beta 1 --c v4.npy
 npy S.npy '<f4' '(2, 1, 2)' '\0\0\200\077\0\0\0\100\0\0\100\100\0\0\200\100'
 good 'batch and vector' '<f4' '(2, 1)' f4 '5 11' S.npy v4.npy --batch 2
@@ -177,24 +151,19 @@ if have_terminals 'terminals'; then
   rm -f zeros.npy
 fi
 
-# ---- Text
+# ---- Text: what it may be is tests/files/formats.cpp's
 printf '1,2\n3,4\n' >A.csv
 printf '%%%%MatrixMarket matrix coordinate integer symmetric\n2 2 2\n1 1 1\n2 1 -2\n' >S.mtx # {{1, -2}, {-2, 0}}
-good 'CSV' '<f8' '(2, 2)' f8 '7 10 15 22' A.csv A.csv
 good 'CSV as f4' '<f4' '(2, 2)' f4 '7 10 15 22' A.csv A_f4.npy --type f32
 good 'Matrix Market of integers' '<i8' '(2, 2)' d8 '5 -2 -2 4' S.mtx S.mtx
-good 'Matrix Market and CSV' '<f8' '(2, 2)' f8 '-3 -2 -5 -6' A.csv S.mtx
 run multiply A.csv S.mtx -o C.csv
 [ "$(cat C.csv)" = $'-3,-2\n-5,-6' ] || fail "CSV out: $(cat C.csv)"
-run multiply S.mtx S.mtx -o C.mtx
-[ "$(cat C.mtx)" = $'%%MatrixMarket matrix array integer general\n2 2\n5\n-2\n-2\n4' ] || fail "Matrix Market out: $(cat C.mtx)"
 run transpose A.csv -o C.mtx
 [ "$(cat C.mtx)" = $'%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4' ] || fail "transpose to Matrix Market: $(cat C.mtx)"
 run multiply v4.npy B23.npy -o C.csv
 [ "$(cat C.csv)" = 9,12,15 ] || fail "a vector as CSV: $(cat C.csv)"
 printf 'x,y\n1,2\n3,4\n' >titled.csv
-good 'CSV with titles' '<f8' '(2, 2)' f8 '7 10 15 22' titled.csv titled.csv --header
-good 'CSV with titles as C0' '<f8' '(2, 2)' f8 '8 12 18 26' A_f8.npy A_f8.npy --beta 1 --c titled.csv --header
+good 'CSV with titles' '<f8' '(2, 2)' f8 '8 12 18 26' titled.csv titled.csv --beta 1 --c titled.csv --header
 run transpose titled.csv -o C.csv --header
 [ "$(cat C.csv)" = $'1,3\n2,4' ] || fail "transpose of CSV with titles: $(cat C.csv)"
 run transpose A.csv -o C.csv --header
@@ -226,10 +195,8 @@ t() {
   run transpose "$file" -o C.npy
   is "$name" "${@:3}"
 }
-t 'transpose of i8' A_i8.npy '<i8' '(2, 2)' d8 '1 3 2 4'
 t 'transpose of big-endian u8' A_u8.npy '<u8' '(2, 2)' u8 '1 3 2 4'
 t 'transpose of b1' A_b1.npy '|b1' '(2, 2)' d1 '1 1 0 1'
-t 'transpose of c8' A_c8.npy '<c8' '(2, 2)' f4 '1 0 3 0 2 0 4 0'
 t 'transpose of 2x3' B23.npy '<f4' '(3, 2)' f4 '1 4 2 5 3 6'
 
 # ---- Archives

@@ -57,9 +57,9 @@ PlanOptions with_short_loops(const Engine& engine, PlanOptions options = {}, std
 /// the type was left out.
 bool has_type(Type type);
 
-/// Whether times of this program say anything: not where a sanitizer slows down its memory and what calls it.
+/// Whether times say anything: not where sanitizers slow the library down.
 constexpr bool times_count() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(GLGEMM_UNDER_ASAN)
   return false;
 #else
   return true;

@@ -4,14 +4,14 @@
 #include <algorithm>
 #include <complex>
 #include <cstddef>
+#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
 
 #include <fmt/core.h>
 
-#include "files/npy.hpp"
-#include "product/shapes.hpp"
+#include "product/product.hpp"
 
 namespace glgemm::tools {
 namespace {
@@ -51,19 +51,19 @@ std::int64_t index_of(const std::vector<Range>& ranges, std::int64_t i) {
 }
 
 /// The elements of op(X) where the rows and the columns meet, read in parts of at most `part_bytes`.
-template <class T>
-Matrix<T> gather(const HostMatrix& x, Op op, const std::vector<Range>& rows, const std::vector<Range>& columns,
+AnyMatrix gather(const HostMatrix& x, Op op, const std::vector<Range>& rows, const std::vector<Range>& columns,
                  std::int64_t part_bytes) {
-  Matrix<T> all(count(rows), count(columns));
-  std::vector<T> part;
+  AnyMatrix all(x.type, count(rows), count(columns));
+  const std::int64_t bytes = element_bytes(x.type);
+  const bool by_rows = (x.layout == Layout::row_major) == (op == Op::none);
+  std::vector<std::byte> part;
   std::int64_t row = 0;
   for (const Range& r : rows) {
     std::int64_t column = 0;
     for (const Range& c : columns) {
-      const std::int64_t elements = part_bytes / static_cast<std::int64_t>(sizeof(T));
       const bool flat = r.count <= c.count;
       const std::int64_t short_side = std::min<std::int64_t>(64, flat ? r.count : c.count);
-      const std::int64_t long_side = elements / std::max<std::int64_t>(short_side, 1);
+      const std::int64_t long_side = part_bytes / bytes / std::max<std::int64_t>(short_side, 1);
       const std::int64_t max_rows = flat ? short_side : long_side, max_columns = flat ? long_side : short_side;
       for (std::int64_t j = 0; j < c.count; j += max_columns) {
         const std::int64_t width = std::min(max_columns, c.count - j);
@@ -71,52 +71,24 @@ Matrix<T> gather(const HostMatrix& x, Op op, const std::vector<Range>& rows, con
           const std::int64_t height = std::min(max_rows, r.count - i);
           const Section section = op == Op::none ? Section{r.first + i, c.first + j, height, width}
                                                  : Section{c.first + j, r.first + i, width, height};
-          part.resize(static_cast<std::size_t>(height * width));
+          part.resize(static_cast<std::size_t>(height * width * bytes));
           x.read(section, part.data());
-          const bool by_rows = (x.layout == Layout::row_major) == (op == Op::none);
           for (std::int64_t y = 0; y < height; ++y)
-            for (std::int64_t z = 0; z < width; ++z) {
-              T value = part[static_cast<std::size_t>(by_rows ? y * width + z : z * height + y)];
-              if constexpr (requires { value.imag(); })
-                if (op == Op::conjugate_transpose) value = std::conj(value);
-              all(row + i + y, column + j + z) = value;
-            }
+            for (std::int64_t z = 0; z < width; ++z)
+              std::memcpy(all.bytes().data() + ((row + i + y) * all.columns() + column + j + z) * bytes,
+                          part.data() + (by_rows ? y * width + z : z * height + y) * bytes, static_cast<std::size_t>(bytes));
         }
       }
       column += c.count;
     }
     row += r.count;
   }
+  if (op == Op::conjugate_transpose)
+    with_type(x.type, [&]<class T>(T) {
+      if constexpr (requires(T value) { value.imag(); })
+        for (T& value : all.as<T>().elements()) value = std::conj(value);
+    });
   return all;
-}
-
-template <class T, class C>
-Check check(const HostGemm& product, const HostMatrix& c, const std::vector<Range>& rows, const std::vector<Range>& columns,
-            std::int64_t part_bytes, Precision precision) {
-  const std::int64_t k = product.op_a == Op::none ? product.a.columns : product.a.rows;
-  const std::vector<Range> all{{0, product.alpha.value != 0.0 ? k : 0}};
-  const Matrix<T> a = gather<T>(product.a, product.op_a, rows, all, part_bytes),
-                  b = gather<T>(product.b, product.op_b, all, columns, part_bytes);
-  const Matrix<C> got = gather<C>(c, Op::none, rows, columns, part_bytes);
-  Matrix<C> c0;
-  Terms<T, C> terms;
-  terms.alpha = scalar_as<accumulator_t<T>>(product.alpha.value);
-  terms.beta = scalar_as<accumulator_t<T>>(product.beta.value);
-  if (product.beta.value != 0.0) c0 = gather<C>(product.c, Op::none, rows, columns, part_bytes);
-  terms.c0 = &c0;
-  terms.precision = precision;
-  terms.quantized = product.a.quantization || product.b.quantization;
-  Check result = check_full(a, b, got, terms);
-  if (result.row >= 0) {
-    const auto name = [&] { return fmt::format("element ({}, {})", result.row, result.column); };
-    const std::string in_sample = name();
-    result.row = index_of(rows, result.row);
-    result.column = index_of(columns, result.column);
-    if (const std::size_t at = result.summary.find(in_sample); at != std::string::npos)
-      result.summary.replace(at, in_sample.size(), name());
-  }
-  result.summary = fmt::format("a sample of {} rows and {} columns: {}", count(rows), count(columns), result.summary);
-  return result;
 }
 
 }  // namespace
@@ -132,8 +104,27 @@ std::optional<Check> check_sample(const HostGemm& product, const HostMatrix& c, 
   if (lines == 0) return {};
   std::mt19937_64 random(1);
   const std::vector<Range> rows = spread(c.rows, lines, random), columns = spread(c.columns, lines, random);
-  return with_types(product.a.type, c.type,
-                    [&]<class T, class C>(T, C) { return check<T, C>(product, c, rows, columns, part_bytes, precision); });
+  const std::vector<Range> all{{0, product.alpha.value != 0.0 ? k : 0}};
+  HostProduct sample;
+  sample.alpha = product.alpha.value;
+  sample.beta = product.beta.value;
+  sample.a = gather(product.a, product.op_a, rows, all, part_bytes);
+  sample.b = gather(product.b, product.op_b, all, columns, part_bytes);
+  sample.c_type = c.type;
+  if (sample.adds()) sample.c0 = gather(product.c, Op::none, rows, columns, part_bytes);
+  sample.precision = precision;
+  sample.quantized = product.a.quantization || product.b.quantization;
+  Check result = check(sample, gather(c, Op::none, rows, columns, part_bytes), true);
+  if (result.row >= 0) {
+    const auto name = [&] { return fmt::format("element ({}, {})", result.row, result.column); };
+    const std::string in_sample = name();
+    result.row = index_of(rows, result.row);
+    result.column = index_of(columns, result.column);
+    if (const std::size_t at = result.summary.find(in_sample); at != std::string::npos)
+      result.summary.replace(at, in_sample.size(), name());
+  }
+  result.summary = fmt::format("a sample of {} rows and {} columns: {}", count(rows), count(columns), result.summary);
+  return result;
 }
 
 }  // namespace glgemm::tools
