@@ -114,7 +114,7 @@ ProductCheck check_files(const FileProduct& product, const NpyFile& c, const Npy
   HostProduct p = read_product(product, notes);
   p.precision = precision;
   p.digits = digits;
-  AnyMatrix values = read_any(c, notes);
+  AnyMatrix values = read_matrix(c, notes);
   if (product.integers && c_type.kind == 'b') values = as_sums(p, values);
   for (const std::string& note : notes) std::cerr << "glgemm verify: note: " << visible(note) << '\n';
   ProductCheck found = check(p, values, full);
@@ -152,8 +152,8 @@ int tell(Arguments& arguments, const ProductCheck& result, const std::string& te
 
 /// Compares all of the output, or some of its pixels.
 Check check_convolution_of(FileConvolution& files, bool full, Precision precision) {
-  const AnyMatrix x = read_any(files.input, files.notes), w = read_any(files.filters, files.notes),
-                  y = read_any(files.output, files.notes);
+  const AnyMatrix x = read_matrix(files.input, files.notes), w = read_matrix(files.filters, files.notes),
+                  y = read_matrix(files.output, files.notes);
   constexpr double sampled = 0x1p28;  // multiply-adds
   const double of_pixel = flops_of(files.convolution) / 2 / static_cast<double>(product_of(files.convolution).m);
   const std::int64_t samples = full ? -1 : std::max<std::int64_t>(64, static_cast<std::int64_t>(sampled / of_pixel));

@@ -163,9 +163,9 @@ constexpr decltype(auto) with_type(Type type, F&& f) {
 /// `type`, or where they differ and their products are summed in it.
 template <class F>
 constexpr decltype(auto) with_types(Type type, Type c_type, F&& f) {
-  const bool own = c_type != accumulator(type);
+  const bool c_is_sum = c_type == accumulator(type);
   return with_type(type, [&]<class T>(T x) -> decltype(auto) {
-    if (own)
+    if (!c_is_sum)
       return with_type(c_type, [&]<class C>(C c) -> decltype(auto) {
         constexpr Type narrow = type_of<C>();
         if constexpr (info(narrow).c == TypesOfC::either && (type_of<T>() == narrow || type_of<T>() == accumulator(narrow)))

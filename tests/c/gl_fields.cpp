@@ -121,18 +121,18 @@ TEST_CASE("C: each field of a product") {
   same(numbers(gemm.epilogue.residual->indexing.value()), numbers(*gemm.c.indexing));  // D lies as C does
   CHECK(gemm.epilogue.bias == BiasView::for_each_row(41, 42));
   CHECK(gemm.epilogue.activation == Activation::clamp(-1, 2));
-  const Batch& its = gemm.batch;
-  same({its.count, its.stride_a, its.stride_b, its.stride_c, its.stride_d}, {2, 3, 4, 5, 6});
+  const Batch& all = gemm.batch;
+  same({all.count, all.stride_a, all.stride_b, all.stride_c, all.stride_d}, {2, 3, 4, 5, 6});
   const auto same_offsets = [](std::span<const std::int64_t> got, const std::int64_t(&given)[2]) {
     same({got.begin(), got.end()}, {given[0], given[1]});
   };
-  same_offsets(its.offsets_a, offsets[0]);
-  same_offsets(its.offsets_b, offsets[1]);
-  same_offsets(its.offsets_c, offsets[2]);
-  same_offsets(its.offsets_d, offsets[3]);
+  same_offsets(all.offsets_a, offsets[0]);
+  same_offsets(all.offsets_b, offsets[1]);
+  same_offsets(all.offsets_c, offsets[2]);
+  same_offsets(all.offsets_d, offsets[3]);
   for (std::size_t i = 0; i < 2; ++i) {
-    CHECK(its.alphas[i] == Scalar(std::complex<double>(alphas[i].re, alphas[i].im)));
-    CHECK(its.betas[i] == Scalar(std::complex<double>(betas[i].re, betas[i].im)));
+    CHECK(all.alphas[i] == Scalar(std::complex<double>(alphas[i].re, alphas[i].im)));
+    CHECK(all.betas[i] == Scalar(std::complex<double>(betas[i].re, betas[i].im)));
   }
   // And back.
   const glgemm_view view = c_api::from_view(gemm.c);

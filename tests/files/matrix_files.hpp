@@ -31,7 +31,7 @@ struct MatrixFiles {
   Matrix<T> read(const NpyFile& file) {
     notes.clear();
     REQUIRE(file.type() == type_of<T>());
-    return read_matrix<T>(file, notes);
+    return read_matrix(file, notes).as<T>();
   }
   /// What is said of a file that cannot be read, or not as `as`, without the folder.
   std::string error(const std::string& name, const std::string& contents, Type as = Type::c128, Dimensions dimensions = {}) {

@@ -66,7 +66,7 @@ constexpr bool times_count() {
 #endif
 }
 
-/// CHECK of times, in ratio to others: measured everywhere, and compared where they count.
+/// CHECK of times: measured everywhere, and compared where they count.
 #define CHECK_TIME(...)                                              \
   do {                                                               \
     if (glgemm::test::times_count())                                 \

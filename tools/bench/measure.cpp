@@ -103,12 +103,6 @@ std::size_t hash_of(const AnyMatrix& c) {
   return std::hash<std::string_view>{}({static_cast<const char*>(static_cast<const void*>(bytes.data())), bytes.size()});
 }
 
-AnyMatrix filled(Type type, std::int64_t rows, std::int64_t columns, std::span<const std::byte> bytes) {
-  AnyMatrix result(type, rows, columns);
-  std::copy(bytes.begin(), bytes.end(), result.bytes().begin());
-  return result;
-}
-
 }  // namespace
 
 /// A kernel or a peer, as one that runs in turn with others.
@@ -382,7 +376,7 @@ Trial::Entrant Trial::peer_entrant(PeerClient& peer) const {
     peer.load(peer_problem_, product_.a.bytes(), product_.b.bytes(), (product_.adds() ? product_.c0 : poisoned_c()).bytes());
     peer.reset();
   };
-  x.fetch = [this, &peer] { return filled(product_.c_type, product_.batch * product_.m(), product_.n(), peer.fetch()); };
+  x.fetch = [this, &peer] { return AnyMatrix(product_.c_type, product_.batch * product_.m(), product_.n(), peer.fetch()); };
   x.run = [this, &peer](Measurement& result, bool counts) {
     if (product_.adds()) peer.reset();
     const double call = peer.run();

@@ -58,18 +58,18 @@ void round_to(StoredMatrix& stored, Matrix<T>& numbers) {
 
 /// `fill(rows, columns, seed)` makes A with `seed` and B with `seed` + 1.
 template <class F>
-HostProduct product_of(const Shape& shape, Type type, std::int64_t batch, std::uint64_t seed, const F& fill) {
+HostProduct product_of(const Shape& shape, std::int64_t batch, std::uint64_t seed, const F& fill) {
   HostProduct p;
   p.op_a = shape.op_a;
   p.op_b = shape.op_b;
   p.batch = batch;
-  const auto operand = [&](std::int64_t rows, std::int64_t columns, Op op, std::uint64_t its_seed) {
+  const auto operand = [&](std::int64_t rows, std::int64_t columns, Op op, std::uint64_t operand_seed) {
     if (op != Op::none) std::swap(rows, columns);
-    return fill(batch * rows, columns, its_seed);
+    return fill(batch * rows, columns, operand_seed);
   };
   p.a = operand(shape.m, shape.k, shape.op_a, seed);
   p.b = operand(shape.k, shape.n, shape.op_b, seed + 1);
-  p.c_type = accumulator(type);
+  p.c_type = accumulator(p.a.type());
   return p;
 }
 
@@ -121,8 +121,8 @@ AnyMatrix random_numbers(Type type, std::int64_t rows, std::int64_t columns, std
 
 HostProduct random_product(const Shape& shape, const Formats& formats, std::int64_t batch, std::uint64_t seed) {
   const Type type = one_type(formats);
-  HostProduct p = product_of(shape, type, batch, seed, [&](std::int64_t rows, std::int64_t columns, std::uint64_t its_seed) {
-    return random_numbers(type, rows, columns, its_seed);
+  HostProduct p = product_of(shape, batch, seed, [&](std::int64_t rows, std::int64_t columns, std::uint64_t operand_seed) {
+    return random_numbers(type, rows, columns, operand_seed);
   });
   store_as(formats, p);
   return p;
@@ -132,13 +132,13 @@ HostProduct exact_product(const Shape& shape, const Formats& formats, std::int64
   // Every sum is an integer below 2^23, complex ones included.
   const double most = std::sqrt(static_cast<double>(1 << 22) / static_cast<double>(shape.k + 1));
   const int largest = static_cast<int>(std::clamp(most, 1.0, 100.0));
-  const auto integers = [](Type type, std::int64_t rows, std::int64_t columns, int up_to, std::uint64_t its_seed) {
-    return with_type(type, [&]<class T>(T) -> AnyMatrix { return random_integer_matrix<T>(rows, columns, up_to, its_seed); });
+  const auto integers = [](Type type, std::int64_t rows, std::int64_t columns, int up_to, std::uint64_t operand_seed) {
+    return with_type(type, [&]<class T>(T) -> AnyMatrix { return random_integer_matrix<T>(rows, columns, up_to, operand_seed); });
   };
   const Type type = one_type(formats);
-  HostProduct p = product_of(shape, type, std::min<std::int64_t>(batch, 7), seed,
-                             [&](std::int64_t rows, std::int64_t columns, std::uint64_t its_seed) {
-                               return integers(type, rows, columns, largest, its_seed);
+  HostProduct p = product_of(shape, std::min<std::int64_t>(batch, 7), seed,
+                             [&](std::int64_t rows, std::int64_t columns, std::uint64_t operand_seed) {
+                               return integers(type, rows, columns, largest, operand_seed);
                              });
   p.beta = 1;
   p.c0 = integers(p.c_type, p.batch * shape.m, shape.n, 100, seed + 2);

@@ -101,7 +101,7 @@ class Parser {
     return true;
   }
   void expect(char wanted) {
-    if (!accept(wanted)) fail(std::string("a '") + wanted + "' is missing");
+    if (!accept(wanted)) fail(fmt::format("a '{}' is missing", wanted));
   }
   std::string string() {
     const char quote = peek();
@@ -451,6 +451,12 @@ void NpyFile::read_whole(void* to, std::vector<std::string>& notes) const {
     notes.push_back(fmt::format("{} {} of {} are beyond the range of {} and become {}", overflowed,
                                 overflowed == 1 ? "element" : "elements", quote(file_.path()), info(type_).numpy,
                                 overflow_name(type_)));
+}
+
+AnyMatrix read_matrix(const NpyFile& file, std::vector<std::string>& notes) {
+  AnyMatrix values(file.type(), file.header().items.value_or(1) * file.header().rows, file.header().columns);
+  file.read_whole(values.bytes().data(), notes);
+  return values;
 }
 
 std::string NpyFile::conversion() const {

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include <glgemm/inspect.hpp>
-#include <glgemm/matrix.hpp>
 #include <glgemm/quantization.hpp>
 #include <glgemm/streaming.hpp>
 
+#include "files/any_matrix.hpp"
 #include "files/files.hpp"
 
 namespace glgemm::tools {
@@ -157,15 +157,10 @@ class NpyFile {
 /// "3x4".
 std::string size_text(std::int64_t rows, std::int64_t columns);
 
-/// All of a file, of which type() is type_of<T>(); several matrices stand below each other.
+/// All of a file, in the type that type() says; several matrices stand below each other.
 /// @throws FileError       as NpyFile::read_whole
 /// @throws std::bad_alloc  the memory could not be had
-template <class T>
-Matrix<T> read_matrix(const NpyFile& file, std::vector<std::string>& notes) {
-  Matrix<T> values(file.header().items.value_or(1) * file.header().rows, file.header().columns);
-  file.read_whole(values.data(), notes);
-  return values;
-}
+AnyMatrix read_matrix(const NpyFile& file, std::vector<std::string>& notes);
 
 /// What a number beyond the range of a floating-point type becomes in it: "infinite" or "NaN".
 std::string_view overflow_name(Type type);

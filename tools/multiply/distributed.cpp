@@ -41,7 +41,8 @@ int multiply_distributed(const MultiplyArguments&) {
 namespace glgemm::tools {
 namespace {
 
-/// MPI, from its beginning to its end.
+/// MPI, from its beginning to its end. Where one rank fails, mpirun ends the others by the signal that it sends when a user
+/// interrupts it: so the first rank alone says of a signal, and only while it works.
 class Mpi {
  public:
   Mpi() {
@@ -50,7 +51,6 @@ class Mpi {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     if (!first()) LastWords::end();
   }
-  /// Where one rank fails, mpirun ends the others by the signal that it sends when a user interrupts it.
   ~Mpi() {
     LastWords::end();
     MPI_Finalize();

@@ -208,12 +208,6 @@ std::string FileProduct::types_text() const {
   return stored ? to_string(*stored) : std::string(to_string(type()));
 }
 
-AnyMatrix read_any(const NpyFile& file, std::vector<std::string>& notes) {
-  AnyMatrix values(file.type(), file.header().items.value_or(1) * file.header().rows, file.header().columns);
-  file.read_whole(values.bytes().data(), notes);
-  return values;
-}
-
 HostProduct read_product(const FileProduct& product, std::vector<std::string>& notes) {
   HostProduct p;
   p.op_a = product.op_a;
@@ -224,11 +218,11 @@ HostProduct read_product(const FileProduct& product, std::vector<std::string>& n
   p.a_repeats = !product.a.header().items;
   p.b_repeats = !product.b.header().items;
   p.quantized = product.a.header().quantization || product.b.header().quantization;
-  p.a = read_any(product.a, notes);
-  p.b = read_any(product.b, notes);
+  p.a = read_matrix(product.a, notes);
+  p.b = read_matrix(product.b, notes);
   p.c_type = product.c_type;
   if (!product.c0) return p;
-  p.c0 = read_any(*product.c0, notes);
+  p.c0 = read_matrix(*product.c0, notes);
   if (product.batch == 1 || product.c0->header().items) return p;
   // One matrix is repeated for each item of the batch.
   AnyMatrix all(p.c_type, product.batch * product.m, product.n);

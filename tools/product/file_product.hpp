@@ -110,18 +110,13 @@ struct FileProduct {
   void find_blocks();
 };
 
-/// All of a file, in the type that type() says; several matrices stand below each other.
-/// @throws FileError       as NpyFile::read_whole
-/// @throws std::bad_alloc  the memory could not be had
-AnyMatrix read_any(const NpyFile& file, std::vector<std::string>& notes);
-
 /// Reads the matrices of a product from its files.
-/// @throws as read_any
+/// @throws as read_matrix
 HostProduct read_product(const FileProduct& product, std::vector<std::string>& notes);
 
 /// A or B as the device gets it, in its own type or as its blocks. Adds to the notes what is converted nevertheless: the order of
 /// elements, or of their bytes.
-/// @throws as read_any
+/// @throws as read_matrix
 StoredMatrix read_stored(const NpyFile& file, const ElementFormat& format, std::vector<std::string>& notes);
 
 /// Makes a file's matrix one of C's type and shape: what beta multiplies, or what is to be checked.

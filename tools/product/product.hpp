@@ -14,7 +14,7 @@
 #include <glgemm/streaming.hpp>
 #include <glgemm/verify.hpp>
 
-#include "product/any_matrix.hpp"
+#include "files/any_matrix.hpp"
 #include "product/shapes.hpp"
 
 namespace glgemm::tools {

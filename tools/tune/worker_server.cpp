@@ -239,7 +239,7 @@ class Server {
     if (verb == "device") return engine_.device();
     if (verb == "space") return space_of(problem_of(request.at("problem").get<TuneProblem>()), engine_, request.at("most"));
     if (verb == "load") {
-      load(request.at("problem").get<TuneProblem>(), request.at("seed"));
+      bout_.emplace(engine_, control_, request.at("problem").get<TuneProblem>(), request.at("seed").get<std::uint64_t>());
       return Message::object();
     }
     if (!bout_) throw std::runtime_error("no problem is loaded");
@@ -257,10 +257,6 @@ class Server {
   }
 
  private:
-  void load(const TuneProblem& problem, std::uint64_t seed) {
-    bout_.emplace(engine_, control_, problem, seed);
-  }
-
   Engine& engine_;
   Injected injected_;
   double injected_factor_ = 1;

@@ -21,6 +21,8 @@ class AnyMatrix {
   AnyMatrix(Matrix<T> values) : values_(std::move(values)) {}
   /// Zeros.
   AnyMatrix(Type type, std::int64_t rows, std::int64_t columns);
+  /// A copy of the elements that lie from the first of these bytes on, row after row; there must be enough.
+  AnyMatrix(Type type, std::int64_t rows, std::int64_t columns, std::span<const std::byte> elements);
 
   Type type() const noexcept { return all_types[values_.index()]; }
   std::int64_t rows() const noexcept;

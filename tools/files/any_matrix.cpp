@@ -1,14 +1,19 @@
 // Matrices whose type is known at run time only: see any_matrix.hpp.
-#include "product/any_matrix.hpp"
+#include "files/any_matrix.hpp"
 
 #include <algorithm>
 #include <complex>
-#include <cstring>
 
 namespace glgemm::tools {
 
 AnyMatrix::AnyMatrix(Type type, std::int64_t rows, std::int64_t columns)
     : values_(with_type(type, [&]<class T>(T) -> decltype(values_) { return Matrix<T>(rows, columns); })) {}
+
+AnyMatrix::AnyMatrix(Type type, std::int64_t rows, std::int64_t columns, std::span<const std::byte> elements)
+    : AnyMatrix(type, rows, columns) {
+  const std::span<std::byte> to = bytes();
+  std::ranges::copy(elements.first(to.size()), to.begin());
+}
 
 std::int64_t AnyMatrix::rows() const noexcept {
   return std::visit([](const auto& x) { return x.rows(); }, values_);
@@ -27,11 +32,8 @@ std::span<const std::byte> AnyMatrix::bytes() const noexcept {
 }
 
 AnyMatrix rows_of(const AnyMatrix& x, std::int64_t first_row, std::int64_t count) {
-  AnyMatrix rows(x.type(), count, x.columns());
-  const std::span<std::byte> to = rows.bytes();
-  const auto row_bytes = static_cast<std::size_t>(x.columns() * element_bytes(x.type()));
-  if (!to.empty()) std::memcpy(to.data(), x.bytes().data() + static_cast<std::size_t>(first_row) * row_bytes, to.size());
-  return rows;
+  const std::int64_t first_byte = first_row * x.columns() * element_bytes(x.type());
+  return {x.type(), count, x.columns(), x.bytes().subspan(static_cast<std::size_t>(first_byte))};
 }
 
 Matrix<float> as_float(const AnyMatrix& x) {
