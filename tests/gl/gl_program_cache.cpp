@@ -393,8 +393,8 @@ TEST_CASE("prepared timed" * doctest::skip()) {
   const auto plain = [](Gemm&, const DeviceMatrix&) {};
   product("packed", 777, 500, 301, plain);
   product("power of two", 256, 256, 256, plain);
-  product("vector of 4 MiB", 1024, 1, 1024, plain);
-  product("vector", 1000, 1, 1100, plain);
+  product("vector, powers of two", 4096, 1, 2048, plain);
+  product("vector", 3000, 1, 3300, plain);
   product("epilogue", 200, 300, 250,
           [](Gemm& gemm, const DeviceMatrix& bias) { gemm.epilogue.bias = BiasView::for_each_column(bias.view().buffer); });
   product("reduction", 24, 24, 20000, plain);

@@ -173,6 +173,14 @@ PlanOptions with_short_loops(const Engine& engine, PlanOptions options, std::int
   return options;
 }
 
+bool times_count() {
+#if defined(GLGEMM_UNDER_ASAN)
+  return false;
+#else
+  return !std::getenv("GLGEMM_TEST_CROWDED");
+#endif
+}
+
 bool has_type(Type type) {
   if (engine().limits().f64 || (type != Type::f64 && type != Type::c128)) return true;
   try {

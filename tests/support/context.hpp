@@ -57,14 +57,9 @@ PlanOptions with_short_loops(const Engine& engine, PlanOptions options = {}, std
 /// the type was left out.
 bool has_type(Type type);
 
-/// Whether times say anything: not where sanitizers slow the library down.
-constexpr bool times_count() {
-#if defined(GLGEMM_UNDER_ASAN)
-  return false;
-#else
-  return true;
-#endif
-}
+/// Whether times say anything: not where sanitizers slow the library down, nor where GLGEMM_TEST_CROWDED says that the tests share the
+/// machine with others.
+bool times_count();
 
 /// CHECK of times: measured everywhere, and compared where they count.
 #define CHECK_TIME(...)                                              \
@@ -72,7 +67,7 @@ constexpr bool times_count() {
     if (glgemm::test::times_count())                                 \
       CHECK(__VA_ARGS__);                                            \
     else                                                             \
-      MESSAGE("not compared, under a sanitizer: " << (__VA_ARGS__)); \
+      MESSAGE("not compared, not alone or under a sanitizer: " << (__VA_ARGS__)); \
   } while (false)
 
 /// CHECK of what was computed, copied or drawn: evaluated everywhere, and compared where the device computes.
