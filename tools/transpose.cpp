@@ -20,7 +20,7 @@
 namespace glgemm::tools {
 namespace {
 
-struct Arguments {
+struct TransposeArguments {
   std::string input;
   std::string output;
   bool force = false;
@@ -28,7 +28,7 @@ struct Arguments {
   int digits = 0;
 };
 
-void run(const Arguments& arguments) {
+void run(const TransposeArguments& arguments) {
   if (!arguments.force) require_no_input(arguments.output, "-o", std::array{arguments.input});
   if (arguments.header) require_csv(std::array{arguments.input});
   if (arguments.digits > 0) require_text(arguments.output);
@@ -52,7 +52,7 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 void add_transpose(CLI::App& app, int&) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<TransposeArguments>();
   CLI::App* verb = add_verb(app, "transpose", "Write the transpose of a matrix, in its own type");
   verb->footer("Files are as for multiply.");
   add_option(*verb, "A", arguments->input, "FILE", "The matrix, a .npy file or another (see multiply)")->required();

@@ -35,7 +35,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Arguments : ProductArguments {
+struct VerifyArguments : ProductArguments {
   std::string product;
   std::string check = "auto";
   std::string precision = "standard";
@@ -50,7 +50,7 @@ constexpr double max_full = 0x1p31;
 /// Finds the types to check in: C decides where A and B alone do not. Text has no type of its own, and is of the product's.
 /// Returns what C's elements are.
 /// @throws std::invalid_argument  C's elements are not values of the type that a product of A and B has
-NpyType settle_types(FileProduct& product, const Arguments& arguments, const NpyType& of_file) {
+NpyType settle_types(FileProduct& product, const VerifyArguments& arguments, const NpyType& of_file) {
   const std::vector<std::string> notes = product.notes;
   product.settle_integers();
   product.notes = notes;  // without the note on how a product is computed: here none is
@@ -131,13 +131,13 @@ void require_known(Precision precision, Type type) {
 }
 
 /// Whether all of it is computed again.
-bool checks_all(const Arguments& arguments, double work) {
+bool checks_all(const VerifyArguments& arguments, double work) {
   return arguments.check == "full" || (arguments.check == "auto" && work <= max_full);
 }
 
 /// Prints what was checked (`text`) and what was found, and writes that as JSON, in which `facts` are beside the sizes.
 /// @return the program's status
-int tell(Arguments& arguments, const ProductCheck& result, const std::string& text, const Shape& shape, const Json& facts) {
+int tell(VerifyArguments& arguments, const ProductCheck& result, const std::string& text, const Shape& shape, const Json& facts) {
   arguments.json.text() << text << '\n'
                         << (result.passed ? "right: " : "wrong: ") << result.summary << "\nthe worst error is "
                         << result.worst_ratio << " of the bound that holds for every order of summation, and "
@@ -160,7 +160,7 @@ Check check_convolution_of(FileConvolution& files, bool full, Precision precisio
   return check_convolution(Engine::problem(files.convolution), x, w, y, samples, precision);
 }
 
-int verify_convolution(Arguments& arguments) {
+int verify_convolution(VerifyArguments& arguments) {
   const Precision precision = parse_precision(arguments.precision);
   const std::array<std::string, 3> inputs{arguments.a, arguments.b, arguments.product};
   require_one_pipe(inputs);
@@ -185,7 +185,7 @@ int verify_convolution(Arguments& arguments) {
        {"elements", output_elements(files.convolution)}});
 }
 
-int verify(Arguments& arguments) {
+int verify(VerifyArguments& arguments) {
   if (arguments.convolution_option->count() > 0) return verify_convolution(arguments);
   const Precision precision = parse_precision(arguments.precision);
   const std::array<std::string, 4> inputs{arguments.a, arguments.b, arguments.product, arguments.c};
@@ -231,7 +231,7 @@ int verify(Arguments& arguments) {
 }  // namespace
 
 void add_verify(CLI::App& app, int& status) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<VerifyArguments>();
   CLI::App* verb = add_verb(app, "verify", "Say whether C is the product of A and B, all three from files");
   verb->footer(
       "Files are as for multiply. The exit status is 0 if C is right: each element is within the bound of the rounding errors "

@@ -271,6 +271,8 @@ TEST_CASE("what a family offers to the planner, the tuner and the tests can run,
       offered.insert(sample.all.begin(), sample.all.end());
     }
     offered.insert(family->defaults());
+    // A family that does not say how much shared memory it has, has a shader without any.
+    const bool shares = shaders::text(family_name).find("\nshared ") != std::string::npos;
     for (const Kernel& kernel : offered) {
       CAPTURE(to_string(kernel));
       CHECK(parse_kernel(to_string(kernel)) == kernel);
@@ -287,8 +289,6 @@ TEST_CASE("what a family offers to the planner, the tuner and the tests can run,
       }
       const kernels::Loops loops = family->loops(kernel);
       CHECK(loops.of_a_step > 0);
-      // A family that does not say how much shared memory it has, has a shader without any.
-      const bool shares = std::regex_search(shaders::text(family_name), std::regex("\\nshared "));
       CHECK((family->shared_bytes(kernel, Type::f32) > 0) == shares);
       CHECK(kernels::max_k(kernel, 0) + family->k_step(kernel) < std::numeric_limits<int>::max());
       // Kernels that read panels have a panel's width and the uniform for panels, and no others do.

@@ -18,6 +18,7 @@
 #include "support/plan_checks.hpp"
 #include "support/quantised.hpp"
 #include "support/samples.hpp"
+#include "support/test_part.hpp"
 
 using namespace glgemm;
 
@@ -198,7 +199,8 @@ TEST_CASE("a plan's steps sum each step of k once for each element of each item,
   std::vector<Kernel> tested;
   for (const test::Sample& sample : test::samples()) tested.insert(tested.end(), sample.quick.begin(), sample.quick.end());
   int planned = 0;
-  for (int round = 0; round < 2000; ++round) {
+  const test::Part part = test::part();  // sanitizers take a minute for all
+  for (std::size_t round = 0; round < 2000; ++round) {
     Problem problem = make_problem(pick({0, 1, 2, 5, 17, 40}), pick({0, 1, 3, 8, 33}), pick({0, 1, 2, 7, 31, 64}));
     problem.batch = pick({0, 1, 1, 2, 9, 50});
     problem.a.format.type = random() % 2 ? Type::f32 : Type::f16;
@@ -235,7 +237,7 @@ TEST_CASE("a plan's steps sum each step of k once for each element of each item,
     limits.image_buffer_bytes = pick({4096, 1 << 20});
     limits.concurrent_groups = pick({1, 100});
     limits.storage_blocks = pick({4, 8});
-    if (!why_not(problem, *options.kernel, limits).empty()) continue;
+    if (!part.has(round) || !why_not(problem, *options.kernel, limits).empty()) continue;
     CAPTURE(round);
     CAPTURE(to_string(*options.kernel));
     Plan plan;
@@ -249,7 +251,7 @@ TEST_CASE("a plan's steps sum each step of k once for each element of each item,
       REQUIRE(test::wrong_steps(plan, limits, options, work) == "");
     ++planned;
   }
-  CHECK(planned > 1000);
+  CHECK(planned > (part.of > 1 ? 0 : 1000));
 }
 
 TEST_CASE("windows of a quantised operand begin with its blocks, and no program has more buffers than the device") {

@@ -232,8 +232,8 @@ ConvolutionRow measure(Engine& engine, const NamedConvolution& named, const Benc
 }
 
 /// Another's median time over the convolution's; between the quartiles.
-Ratio ratio_of(const ConvolutionRow& row, const std::string& over, const std::vector<double>& its_times,
-               const std::vector<double>& times) {
+Ratio ratio_of_row(const ConvolutionRow& row, const std::string& over, const std::vector<double>& its_times,
+                   const std::vector<double>& times) {
   const auto at = [](const std::vector<double>& all, double p) { return std::max(quantile(all, p), 1e-6); };
   return {fmt::format("convolution over {}, {}", over, row.text),
           "convolution",
@@ -242,8 +242,8 @@ Ratio ratio_of(const ConvolutionRow& row, const std::string& over, const std::ve
           at(its_times, 0.25) / at(times, 0.75),
           at(its_times, 0.75) / at(times, 0.25)};
 }
-Ratio ratio_of(const ConvolutionRow& row) {
-  return ratio_of(row, "plain product", row.plain_times, row.times);
+Ratio ratio_of_row(const ConvolutionRow& row) {
+  return ratio_of_row(row, "plain product", row.plain_times, row.times);
 }
 
 Json row_json(const ConvolutionRow& row, const NamedConvolution& named) {
@@ -261,7 +261,7 @@ Json row_json(const ConvolutionRow& row, const NamedConvolution& named) {
                {"gflops", gflops(1e9 * row.gflop, median(row.times))},
                {"gb_per_s", gflops(row.bytes, median(row.times))},
                {"plain_ms", row.plain_times.empty() ? Json() : Json(median(row.plain_times))},
-               {"over_plain", row.plain_times.empty() ? Json() : Json(ratio_of(row).value)},
+               {"over_plain", row.plain_times.empty() ? Json() : Json(ratio_of_row(row).value)},
                {"workspace_bytes", row.workspace_bytes},
                {"copy_bytes", row.copy_bytes},
                {"pieces", row.pieces},
@@ -281,7 +281,7 @@ Json row_json(const ConvolutionRow& row, const NamedConvolution& named) {
 
 void show_peer(const PeerRow& peer, const ConvolutionRow& row, Columns& columns, std::ostream& out, std::vector<Ratio>& ratios) {
   if (!peer.why_not.empty()) return say(out, "  " + peer.name + ": " + peer.why_not);
-  ratios.push_back(ratio_of(row, peer.name, peer.times, row.call_times));
+  ratios.push_back(ratio_of_row(row, peer.name, peer.times, row.call_times));
   const double ms = median(peer.times);
   const auto [error, place, median_error, verdict] = check_cells(check_json(peer.check));
   columns.row({"  " + peer.name, digits(ms), range_text(peer.times), digits(gflops(1e9 * row.gflop, ms)),
@@ -334,7 +334,7 @@ BenchResult run_convolutions(const ConvolutionBench& bench, Engine& engine, std:
       const auto [error, place, median_error, verdict] = check_cells(check_json(row.check));
       std::string plain_ms = "-", over_plain = "-";
       if (!row.plain_times.empty()) {
-        ratios.push_back(ratio_of(row));
+        ratios.push_back(ratio_of_row(row));
         plain_ms = digits(median(row.plain_times));
         over_plain = fmt::format("{:.3f}", ratios.back().value);
       } else {
