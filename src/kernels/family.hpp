@@ -250,6 +250,14 @@ constexpr bool is_whole(const Parameter<P> (&list)[N]) {
   return sizeof(P) == N * sizeof(int) && N <= Kernel::max_parameters;
 }
 
+/// The place of the parameter with that macro; N if there is none.
+template <class P, std::size_t N>
+constexpr std::size_t place_of_macro(const Parameter<P> (&list)[N], std::string_view macro) {
+  std::size_t place = 0;
+  while (place < N && macro != list[place].macro) ++place;
+  return place;
+}
+
 /// What follows from `about` and the list of parameters. A family is derived from FamilyOf<ProductFamily, about, list>, and
 /// works with the struct that the list describes; that struct's initializers are the defaults.
 template <class Base, const About& its_about, const auto& list>
@@ -272,9 +280,8 @@ class FamilyOf : public Base {
   }
   Kernel defaults() const final { return make({}); }
   VectorReads panels(const Kernel& kernel) const final {
-    for (std::size_t i = 0; i < std::size(list); ++i)
-      if (std::string_view(list[i].macro) == "PANELS") return static_cast<VectorReads>(Family::value(kernel, i));
-    return VectorReads::none;
+    constexpr std::size_t panels_at = place_of_macro(list, "PANELS");
+    return panels_at < std::size(list) ? static_cast<VectorReads>(Family::value(kernel, panels_at)) : VectorReads::none;
   }
   std::string malformed(const Kernel& kernel) const final {
     const Parameters values = read(kernel);

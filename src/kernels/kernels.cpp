@@ -139,24 +139,24 @@ std::int64_t shared_bytes(const Kernel& kernel, Type type) {
 std::string why_not(const Problem& problem, const Kernel& kernel, const Limits& limits) {
   const ProductFamily& its = product_family(kernel);
   if (std::string reason = its.malformed(kernel); !reason.empty()) return reason;
-  const std::string who = to_string(kernel);
+  const auto who = [&] { return to_string(kernel); };
   const std::array<int, 3> size = its.workgroup(kernel);
   const int invocations = size[0] * size[1] * size[2];
   if (invocations > limits.workgroup_invocations)
-    return fmt::format("{} needs workgroups of {} invocations; the driver allows {}", who, invocations,
+    return fmt::format("{} needs workgroups of {} invocations; the driver allows {}", who(), invocations,
                        limits.workgroup_invocations);
   for (std::size_t axis = 0; axis < 3; ++axis)
     if (size[axis] > limits.workgroup_size[axis])
-      return fmt::format("{} needs workgroups of {} invocations along {}; the driver allows {}", who, size[axis], "xyz"[axis],
+      return fmt::format("{} needs workgroups of {} invocations along {}; the driver allows {}", who(), size[axis], "xyz"[axis],
                          limits.workgroup_size[axis]);
   if (const std::int64_t bytes = its.shared_bytes(kernel, sum_type(problem)); bytes > limits.shared_bytes)
-    return fmt::format("{} needs {} bytes of shared memory; the driver has {}", who, bytes, limits.shared_bytes);
+    return fmt::format("{} needs {} bytes of shared memory; the driver has {}", who(), bytes, limits.shared_bytes);
   if (its.panels(kernel) == VectorReads::image && limits.image_buffer_bytes == 0)
-    return who + " reads panels as an image, and the driver has no buffer textures for that";
+    return who() + " reads panels as an image, and the driver has no buffer textures for that";
   const kernels::MaxSizes max = its.max_sizes(kernel);
   for (const auto& [letter, value, most] :
        {std::tuple{'m', problem.m, max.m}, std::tuple{'n', problem.n, max.n}, std::tuple{'k', problem.k, max.k}})
-    if (value > most) return fmt::format("{} is for {} of at most {}, and {} is {}", who, letter, most, letter, value);
+    if (value > most) return fmt::format("{} is for {} of at most {}, and {} is {}", who(), letter, most, letter, value);
   if (std::string reason = lacks_buffers(problem, kernel, limits); !reason.empty()) return reason;
   return its.cannot(problem, kernel, limits);
 }
