@@ -6,9 +6,11 @@
 
 #include <fmt/core.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
+#include <thread>
 
 #include <glgemm/headless.hpp>
 
@@ -51,6 +53,11 @@ extern "C" void end_on_worker(void*) {
   end_worker();
 }
 
+extern "C" unsigned rest(void*) {
+  std::this_thread::sleep_for(std::chrono::microseconds(100));
+  return 1;  // StarPU may let the worker sleep
+}
+
 }  // namespace
 
 StarpuFolder::StarpuFolder() {
@@ -85,10 +92,14 @@ Starpu::Starpu(MPI_Comm communicator, int workers) {
   if (starpu_mpi_init_conf(nullptr, nullptr, 0, communicator, &conf) != 0)
     throw std::runtime_error("Cluster: StarPU with MPI does not start");
   folder_.remove();  // a rank that is killed leaves nothing then
+  // A worker without a task asks for one without a pause, and takes a core from the ranks and the drivers beside it. A task takes much
+  // longer than this pause.
+  idle_hook_ = starpu_idle_hook_register(rest, nullptr);
 }
 
 Starpu::~Starpu() {
   const UnsignalledWrites unsignalled;  // StarPU's files
+  if (idle_hook_ >= 0) starpu_idle_hook_deregister(idle_hook_);
   starpu_mpi_shutdown();
 }
 

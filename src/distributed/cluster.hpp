@@ -69,6 +69,7 @@ class Starpu {
 
  private:
   StarpuFolder folder_;
+  int idle_hook_ = -1;
 };
 
 /// The contexts and engines of StarPU's workers.
