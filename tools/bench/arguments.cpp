@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 #include <glgemm/headless.hpp>
 #include <nlohmann/json.hpp>
