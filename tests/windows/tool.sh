@@ -8,6 +8,9 @@ exe=$glgemm
 holder=
 trap 'kill $holder 2>/dev/null; rm -rf "$work"' EXIT
 glgemm() { wine "$exe" "$@"; }
+# glgemm_with FOLDER ARGUMENTS...: with this LOCALAPPDATA, or none, and with the tool's own places. Wine sets the variable for what
+# it starts, so cmd sets it anew.
+glgemm_with() { wine cmd /c "set LOCALAPPDATA=$1&& set GLGEMM_TUNING=&& set GLGEMM_PROGRAM_CACHE=&& Z:${exe//\//\\} ${*:2}"; }
 bytes() { elements "$1" x1 | tr -d ' '; }
 
 # {{1, 2}, {3, 4}} squared is {{7, 10}, {15, 22}}.
@@ -50,9 +53,9 @@ mkdir -p "$WINEPREFIX/dosdevices/unc/glgemm/share" "$WINEPREFIX/drive_c/glgemm/s
     [ "$(bytes "$on_share/D.npy")" = $square ] || fail "streamed to a share: $(cat stderr)"
   glgemm multiply "$share\\C.npy" "$share\\D.npy" -o "$share\\E.csv" --image "$share\\E.png" >stdout 2>stderr &&
     [ -s "$on_share/E.csv" ] && [ -s "$on_share/E.png" ] || fail "from a share: $(cat stderr)"
-  env -u GLGEMM_TUNING LOCALAPPDATA="$share\\cache" wine "$exe" tune --shape 2,3,4 --kernel naive >stdout 2>stderr &&
+  glgemm_with "$share\\cache" tune --shape 2,3,4 --kernel naive >stdout 2>stderr &&
     [ -s "$on_share/cache/glgemm/tuning.json" ] || fail "a table on a share: $(cat stderr)"
-  env -u GLGEMM_PROGRAM_CACHE LOCALAPPDATA="$share\\cache" wine "$exe" bench --size 8 --repeats 1 >stdout 2>stderr &&
+  glgemm_with "$share\\cache" bench --size 8 --repeats 1 >stdout 2>stderr &&
     ls "$on_share/cache/glgemm/programs" | grep -q '\.program$' || fail "a program cache on a share: $(cat stderr)"
   [ -z "$(ls glgemm/share/cache)" ] && [ "$(ls glgemm/share)" = cache ] ||
     fail "on the drive is what belongs on a share: $(ls -R glgemm)"
@@ -68,7 +71,7 @@ glgemm multiply A.npy A.npy -o Q.txt. >stdout 2>stderr
 [ $? -eq 2 ] && [ ! -e Q.txt ] || fail "a point at the end: $(cat stderr)"
 printf '\357\273\277m,n,k,trans_a,trans_b\r\n2,3,4,N,N\r\n' >shapes.csv
 glgemm bench --shapes shapes.csv --repeats 1 >stdout 2>stderr || fail "a mark of UTF-8: $(cat stderr)"
-env -u GLGEMM_TUNING LOCALAPPDATA= wine "$exe" tune --shape 2,3,4 --kernel naive >stdout 2>stderr
+glgemm_with '' tune --shape 2,3,4 --kernel naive >stdout 2>stderr
 [ $? -eq 2 ] && grep -q LOCALAPPDATA stderr || fail "no place for a table: $(cat stderr)"
 
 # A file that another program holds open is not replaced, and not harmed.
