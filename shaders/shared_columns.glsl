@@ -39,12 +39,13 @@ void bring_columns(int columns[PER_VECTOR], int lane, int first, int end) {
   for (int i = 0; i < SHARED_READS; ++i) {
     int row = first + ROW_OF(lane, 0) + ROW_OF(i * WORKGROUP, 0);
 #if B_READS == VECTORS  // of one column, which lies along k
-    read[i] = vector_b(raw_b((columns[0] + min(row, end - 1)) / PER_VECTOR), 0);
+    ACC x[PER_VECTOR] = elements_of(vector_b(raw_b((columns[0] + min(row, end - 1)) / PER_VECTOR), 0));
+    for (int e = 0; e < PER_VECTOR; ++e) x[e] = conjugate_if(CONJUGATE_B, x[e]);
 #else
     ACC x[PER_VECTOR];
     for (int e = 0; e < PER_VECTOR; ++e) x[e] = load_b(columns[e] + row_of_b(min(row + (TN < PER_VECTOR ? e / TN : 0), end - 1)));
-    read[i] = vector_of(x);
 #endif
+    read[i] = vector_of(x);
   }
   barrier();
   for (int i = 0; i < SHARED_READS; ++i) shared_columns[PLACE_OF(i * WORKGROUP + lane)] = read[i];
