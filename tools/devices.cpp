@@ -10,7 +10,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <glgemm/engine.hpp>
 #include <glgemm/headless.hpp>
 #include <nlohmann/json.hpp>
@@ -220,11 +219,11 @@ void devices(JsonOutput& output) {
 
 void add_devices(CLI::App& app, int& status) {
   const auto json = std::make_shared<JsonOutput>();
-  CLI::App* verb = add_verb(
-      app, "devices", "List every device: name, driver, limits, what shaders can do; of those that cannot be used, the reason");
-  add_api(*verb);
-  json->add_option(*verb, "what was found");
-  verb->callback([json, &status] {
+  Verb verb(app, "devices",
+            "List every device: name, driver, limits, what shaders can do; of those that cannot be used, the reason");
+  add_api(verb);
+  json->add_option(verb, "what was found");
+  verb.on_run([json, &status] {
     devices(*json);
     status = 0;
   });

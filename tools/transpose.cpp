@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <glgemm/matrix.hpp>
 
 #include "arguments/options.hpp"
@@ -53,15 +52,15 @@ void run(const TransposeArguments& arguments) {
 
 void add_transpose(CLI::App& app, int&) {
   auto arguments = std::make_shared<TransposeArguments>();
-  CLI::App* verb = add_verb(app, "transpose", "Write the transpose of a matrix, in its own type");
-  verb->footer("Files are as for multiply.");
-  add_option(*verb, "A", arguments->input, "FILE", "The matrix, a .npy file or another (see multiply)")->required();
-  add_option(*verb, "-o,--output", arguments->output, "FILE", "Where to write the transpose; a file that exists is replaced")
-      ->required();
-  verb->add_flag("--force", arguments->force, "Let the output replace the input");
-  verb->add_flag("--header", arguments->header, "Leave out the first line of a .csv file that is read: titles");
-  add_digits(*verb, arguments->digits);
-  verb->callback([arguments] { run(*arguments); });
+  Verb verb(app, "transpose", "Write the transpose of a matrix, in its own type");
+  verb.footer("Files are as for multiply.");
+  add_option(verb, "A", arguments->input, "FILE", "The matrix, a .npy file or another (see multiply)").required();
+  add_option(verb, "-o,--output", arguments->output, "FILE", "Where to write the transpose; a file that exists is replaced")
+      .required();
+  verb.flag("--force", arguments->force, "Let the output replace the input");
+  verb.flag("--header", arguments->header, "Leave out the first line of a .csv file that is read: titles");
+  add_digits(verb, arguments->digits);
+  verb.on_run([arguments] { run(*arguments); });
 }
 
 }  // namespace glgemm::tools

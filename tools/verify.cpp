@@ -13,7 +13,6 @@
 #include <vector>
 
 #include <fmt/core.h>
-#include <CLI/CLI.hpp>
 #include <glgemm/engine.hpp>
 #include <glgemm/verify.hpp>
 #include <nlohmann/json.hpp>
@@ -41,7 +40,7 @@ struct VerifyArguments : ProductArguments {
   std::string precision = "standard";
   JsonOutput json;
   std::string convolution;
-  const CLI::Option* convolution_option = nullptr;
+  Option convolution_option;
 };
 
 /// All of C is computed again if that takes at most so many multiply-adds, which are a few seconds.
@@ -186,7 +185,7 @@ int verify_convolution(VerifyArguments& arguments) {
 }
 
 int verify(VerifyArguments& arguments) {
-  if (arguments.convolution_option->count() > 0) return verify_convolution(arguments);
+  if (arguments.convolution_option.is_given()) return verify_convolution(arguments);
   const Precision precision = parse_precision(arguments.precision);
   const std::array<std::string, 4> inputs{arguments.a, arguments.b, arguments.product, arguments.c};
   require_one_pipe(inputs);
@@ -232,31 +231,32 @@ int verify(VerifyArguments& arguments) {
 
 void add_verify(CLI::App& app, int& status) {
   auto arguments = std::make_shared<VerifyArguments>();
-  CLI::App* verb = add_verb(app, "verify", "Say whether C is the product of A and B, all three from files");
-  verb->footer(
+  Verb verb(app, "verify", "Say whether C is the product of A and B, all three from files");
+  verb.footer(
       "Files are as for multiply. The exit status is 0 if C is right: each element is within the bound of the rounding errors "
       "that any order of summation makes in its type, or equal where nothing is rounded. It is 1 if C is wrong, 2 for bad input. "
       "No device is needed.");
-  add_product_options(*verb, *arguments);
-  add_option(*verb, "C", arguments->product, "FILE", "The matrix that should be their product")->required();
+  add_product_options(verb, *arguments);
+  add_option(verb, "C", arguments->product, "FILE", "The matrix that should be their product").required();
   add_option_with_default(
-      *verb, "--check", arguments->check, "auto|full|probe",
+      verb, "--check", arguments->check, "auto|full|probe",
       "full: compute all of C; probe: a sample of it, and random vectors; auto: full where that takes seconds")
-      ->check(one_of({"auto", "full", "probe"}));
-  arguments->json.add_option(*verb, "what was found");
+      .check(one_of({"auto", "full", "probe"}));
+  arguments->json.add_option(verb, "what was found");
   add_option_with_default(
-      *verb, "--precision", arguments->precision, "fast|standard|extended|reproducible",
+      verb, "--precision", arguments->precision, "fast|standard|extended|reproducible",
       "With which C was computed: extended, whose bound is smaller; reproducible, whose bits all of C must have");
-  add_digits(*verb, arguments->digits,
+  add_digits(verb, arguments->digits,
              "How many significant digits C, a .csv or .mtx file, was printed with: each bound has half a unit of the last one "
              "more (default: as many as it takes)");
-  auto* convolution = add_option(*verb, "--convolution", arguments->convolution, "PARAMETERS",
-                                 "C is the convolution of the images A with the filters B, arrays of three to five dimensions: "
-                                 "parameters as in stride=2,padding=1,layout=nchw; an empty text: none");
+  const Option convolution =
+      add_option(verb, "--convolution", arguments->convolution, "PARAMETERS",
+                 "C is the convolution of the images A with the filters B, arrays of three to five dimensions: "
+                 "parameters as in stride=2,padding=1,layout=nchw; an empty text: none");
   for (const char* const option : {"--c", "--op-a", "--op-b", "--alpha", "--beta", "--batch", "--header", "--digits"})
-    convolution->excludes(verb->get_option(option));
+    convolution.excludes({verb.option(option)});
   arguments->convolution_option = convolution;
-  verb->callback([arguments, &status] { status = verify(*arguments); });
+  verb.on_run([arguments, &status] { status = verify(*arguments); });
 }
 
 }  // namespace glgemm::tools

@@ -22,7 +22,7 @@ std::string text(const Api& api, GLenum name) {
   return value ? reinterpret_cast<const char*>(value) : "";
 }
 
-std::int64_t integer(const Api& api, GLenum name) {
+std::int64_t limit(const Api& api, GLenum name) {
   GLint64 value = 0;
   api.GetInteger64v(name, &value);
   return value;
@@ -187,22 +187,22 @@ bool has_extension(const Api& api, std::string_view name) {
 
 Limits query_limits(const Api& api, const DeviceInfo& device) {
   Limits limits;
-  limits.storage_block_bytes = integer(api, GL_MAX_SHADER_STORAGE_BLOCK_SIZE);
+  limits.storage_block_bytes = limit(api, GL_MAX_SHADER_STORAGE_BLOCK_SIZE);
   limits.storage_blocks =
-      std::min(integer(api, GL_MAX_COMPUTE_SHADER_STORAGE_BLOCKS), integer(api, GL_MAX_SHADER_STORAGE_BUFFER_BINDINGS));
-  limits.storage_offset_alignment = integer(api, GL_SHADER_STORAGE_BUFFER_OFFSET_ALIGNMENT);
+      std::min(limit(api, GL_MAX_COMPUTE_SHADER_STORAGE_BLOCKS), limit(api, GL_MAX_SHADER_STORAGE_BUFFER_BINDINGS));
+  limits.storage_offset_alignment = limit(api, GL_SHADER_STORAGE_BUFFER_OFFSET_ALIGNMENT);
   for (GLuint axis = 0; axis < 3; ++axis) {
     limits.groups[axis] = integer(api, GL_MAX_COMPUTE_WORK_GROUP_COUNT, axis);
     limits.workgroup_size[axis] = integer(api, GL_MAX_COMPUTE_WORK_GROUP_SIZE, axis);
   }
-  limits.workgroup_invocations = integer(api, GL_MAX_COMPUTE_WORK_GROUP_INVOCATIONS);
-  limits.shared_bytes = integer(api, GL_MAX_COMPUTE_SHARED_MEMORY_SIZE);
+  limits.workgroup_invocations = limit(api, GL_MAX_COMPUTE_WORK_GROUP_INVOCATIONS);
+  limits.shared_bytes = limit(api, GL_MAX_COMPUTE_SHARED_MEMORY_SIZE);
   // Doubles are core since OpenGL 4.0, but some drivers claim 4.0 without them. The extension tells.
   limits.f64 = api.ProgramUniform1d && has_extension(api, "GL_ARB_gpu_shader_fp64");
   // Shaders index the vectors of a buffer texture by an int. All drivers have at least eight image units.
-  if (api.TexBufferRange && integer(api, GL_TEXTURE_BUFFER_OFFSET_ALIGNMENT) <= 256 &&
-      integer(api, GL_MAX_COMPUTE_IMAGE_UNIFORMS) >= 2)
-    limits.image_buffer_bytes = std::min<std::int64_t>(integer(api, GL_MAX_TEXTURE_BUFFER_SIZE), std::int64_t{1} << 27) * 16;
+  if (api.TexBufferRange && limit(api, GL_TEXTURE_BUFFER_OFFSET_ALIGNMENT) <= 256 &&
+      limit(api, GL_MAX_COMPUTE_IMAGE_UNIFORMS) >= 2)
+    limits.image_buffer_bytes = std::min<std::int64_t>(limit(api, GL_MAX_TEXTURE_BUFFER_SIZE), std::int64_t{1} << 27) * 16;
   limits.language = !api.es              ? ShadingLanguage::glsl_430
                     : api.ES_VERSION_3_2 ? ShadingLanguage::essl_320
                                          : ShadingLanguage::essl_310;

@@ -4,7 +4,7 @@
 #include "kernels/kernels.hpp"
 
 namespace glgemm::kernels {
-namespace {
+namespace of_blocked {
 
 struct Blocked {
   int block_m = 64;
@@ -302,10 +302,10 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
   }
 };
 
-}  // namespace
+}  // namespace of_blocked
 
 const ProductFamily& family_blocked() {
-  static constexpr BlockedFamily family;
+  static constexpr of_blocked::BlockedFamily family;
   return family;
 }
 

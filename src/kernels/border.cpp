@@ -3,7 +3,7 @@
 #include "kernels/interface.hpp"
 
 namespace glgemm::kernels {
-namespace {
+namespace of_border {
 
 struct Border {
   int workgroup = 64, bits = 32;
@@ -22,10 +22,10 @@ class BorderFamily final : public FamilyOf<Family, about, list> {
   bool has_parts_uniform(const ProgramKey&) const override { return false; }
 };
 
-}  // namespace
+}  // namespace of_border
 
 const Family& family_border() {
-  static constexpr BorderFamily family;
+  static constexpr of_border::BorderFamily family;
   return family;
 }
 

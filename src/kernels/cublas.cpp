@@ -7,7 +7,7 @@
 #include "kernels/family.hpp"
 
 namespace glgemm::kernels {
-namespace {
+namespace of_cublas {
 
 constexpr About about{.name = "cublas",
                       .summary = "NVIDIA's cuBLAS on OpenGL's buffers, with matrix cores; where it is allowed",
@@ -38,7 +38,7 @@ constexpr const char* why_no_library[] = {
 
 class CublasFamily final : public ProductFamily {
  public:
-  const About& about() const noexcept override { return kernels::about; }
+  const About& about() const noexcept override { return of_cublas::about; }
   std::vector<KernelParameter> parameters() const override { return {}; }
   std::size_t count() const noexcept final { return 0; }
   std::size_t place_of(std::string_view) const noexcept final { return 0; }
@@ -134,10 +134,10 @@ class CublasFamily final : public ProductFamily {
   }
 };
 
-}  // namespace
+}  // namespace of_cublas
 
 const ProductFamily& family_cublas() {
-  static constexpr CublasFamily family;
+  static constexpr of_cublas::CublasFamily family;
   return family;
 }
 

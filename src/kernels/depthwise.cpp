@@ -3,7 +3,7 @@
 #include "kernels/interface.hpp"
 
 namespace glgemm::kernels {
-namespace {
+namespace of_depthwise {
 
 struct Depthwise {
   int filter_h = 3;
@@ -39,10 +39,10 @@ class DepthwiseFamily final : public FamilyOf<Family, about, list> {
   bool has_task_uniform() const noexcept override { return true; }
 };
 
-}  // namespace
+}  // namespace of_depthwise
 
 const Family& family_depthwise() {
-  static constexpr DepthwiseFamily family;
+  static constexpr of_depthwise::DepthwiseFamily family;
   return family;
 }
 

@@ -8,7 +8,7 @@
 #include "kernels/kernels.hpp"
 
 namespace glgemm::kernels {
-namespace {
+namespace of_gemv {
 
 struct Gemv {
   int tile_m = 8;
@@ -179,8 +179,8 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     return role == Role::a ? 0 : round_up(read(kernel).tile_n, 16 / element_bytes(accumulator(type)));
   }
   bool reads_vectors(const Kernel& kernel, const Problem& problem, std::int64_t, std::int64_t, std::int64_t k) const override {
-    // Blocks of 32 codes then have 4 chunks written out. Where registers are few, kernels have few rows, and compilers spill at so
-    // much text. As many more columns would have to be shared.
+    // Blocks of 32 codes then have 4 chunks written out. Where registers are few, kernels have few rows, and compilers spill at
+    // so much text. As many more columns would have to be shared.
     const Gemv g = read(kernel);
     if (problem.a.format.quantization)
       return decodes_chunks(problem, g) && (g.shared_b == 1 ? block_codes(problem.a.format.quantization) != 32 : g.tile_m >= 4) &&
@@ -361,10 +361,10 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
   }
 };
 
-}  // namespace
+}  // namespace of_gemv
 
 const ProductFamily& family_gemv() {
-  static constexpr GemvFamily family;
+  static constexpr of_gemv::GemvFamily family;
   return family;
 }
 

@@ -2,7 +2,7 @@
 #include "kernels/family.hpp"
 
 namespace glgemm::kernels {
-namespace {
+namespace of_naive {
 
 struct Naive {
   int workgroup_x = 8;
@@ -46,10 +46,10 @@ class NaiveFamily final : public FamilyOf<ProductFamily, about, list> {
   }
 };
 
-}  // namespace
+}  // namespace of_naive
 
 const ProductFamily& family_naive() {
-  static constexpr NaiveFamily family;
+  static constexpr of_naive::NaiveFamily family;
   return family;
 }
 

@@ -5,7 +5,7 @@
 #include "kernels/family.hpp"
 
 namespace glgemm::kernels {
-namespace {
+namespace of_outer {
 
 struct Outer {
   int tile_m = 32;
@@ -91,10 +91,10 @@ class OuterFamily final : public FamilyOf<ProductFamily, about, list> {
   }
 };
 
-}  // namespace
+}  // namespace of_outer
 
 const ProductFamily& family_outer() {
-  static constexpr OuterFamily family;
+  static constexpr of_outer::OuterFamily family;
   return family;
 }
 

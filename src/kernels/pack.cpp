@@ -3,7 +3,7 @@
 #include "kernels/interface.hpp"
 
 namespace glgemm::kernels {
-namespace {
+namespace of_pack {
 
 struct Pack {
   int workgroup = 64;
@@ -23,10 +23,10 @@ class PackFamily final : public FamilyOf<Family, about, list> {
   bool has_parts_uniform(const ProgramKey&) const override { return false; }
 };
 
-}  // namespace
+}  // namespace of_pack
 
 const Family& family_pack() {
-  static constexpr PackFamily family;
+  static constexpr of_pack::PackFamily family;
   return family;
 }
 

@@ -3,7 +3,7 @@
 #include "kernels/interface.hpp"
 
 namespace glgemm::kernels {
-namespace {
+namespace of_reduce {
 
 struct Reduce {
   int workgroup = 64;
@@ -23,10 +23,10 @@ class ReduceFamily final : public FamilyOf<Family, about, list> {
   bool has_parts_uniform(const ProgramKey&) const override { return true; }
 };
 
-}  // namespace
+}  // namespace of_reduce
 
 const Family& family_reduce() {
-  static constexpr ReduceFamily family;
+  static constexpr of_reduce::ReduceFamily family;
   return family;
 }
 

@@ -6,7 +6,7 @@
 #include "kernels/family.hpp"
 
 namespace glgemm::kernels {
-namespace {
+namespace of_register {
 
 struct Register {
   int tile_m = 12;
@@ -91,8 +91,7 @@ class RegisterFamily final : public FamilyOf<ProductFamily, about, list> {
     const double elements = r.tile_m * r.tile_n, rows_read = static_cast<double>(r.tile_m) / r.broadcast;
     const double vectors = (rows_read + r.tile_n) / terms.per_vector;
     double step = elements * terms.multiply_add * (r.broadcast > 1 && limits.fuses_multiply_adds ? 0.5 : 1) +
-                  (r.panels == 0 ? (r.tile_m + r.tile_n) * terms.price.storage_load
-                                 : vectors * terms.vector);
+                  (r.panels == 0 ? (r.tile_m + r.tile_n) * terms.price.storage_load : vectors * terms.vector);
     // Fewer steps at a time: accumulators are fetched and put back more often.
     step += elements * terms.multiply_add * 0.6 / (r.panels == 0 ? 1 : r.step_k);
     // On llvmpipe each read of a vector has branches, across which the compiler carries all sums.
@@ -146,10 +145,10 @@ class RegisterFamily final : public FamilyOf<ProductFamily, about, list> {
   }
 };
 
-}  // namespace
+}  // namespace of_register
 
 const ProductFamily& family_register() {
-  static constexpr RegisterFamily family;
+  static constexpr of_register::RegisterFamily family;
   return family;
 }
 

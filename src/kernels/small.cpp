@@ -5,7 +5,7 @@
 #include "kernels/family.hpp"
 
 namespace glgemm::kernels {
-namespace {
+namespace of_small {
 
 struct Small {
   int tile_m = 4;
@@ -86,10 +86,10 @@ class SmallFamily final : public FamilyOf<ProductFamily, about, list> {
   }
 };
 
-}  // namespace
+}  // namespace of_small
 
 const ProductFamily& family_small() {
-  static constexpr SmallFamily family;
+  static constexpr of_small::SmallFamily family;
   return family;
 }
 

@@ -3,7 +3,7 @@
 #include "kernels/interface.hpp"
 
 namespace glgemm::kernels {
-namespace {
+namespace of_texture {
 
 struct Texture {
   int workgroup_x = 8;
@@ -43,10 +43,10 @@ class TextureFamily final : public FamilyOf<Family, about, list> {
   }
 };
 
-}  // namespace
+}  // namespace of_texture
 
 const Family& family_texture() {
-  static constexpr TextureFamily family;
+  static constexpr of_texture::TextureFamily family;
   return family;
 }
 

@@ -5,7 +5,7 @@
 #include "kernels/kernels.hpp"
 
 namespace glgemm::kernels {
-namespace {
+namespace of_tiled {
 
 struct Tiled {
   int tile = 32;
@@ -71,10 +71,10 @@ class TiledFamily final : public FamilyOf<ProductFamily, about, list> {
   std::vector<Kernel> space(const Problem&, const Limits&) const override { return {make({8}), make({16}), make({32})}; }
 };
 
-}  // namespace
+}  // namespace of_tiled
 
 const ProductFamily& family_tiled() {
-  static constexpr TiledFamily family;
+  static constexpr of_tiled::TiledFamily family;
   return family;
 }
 

@@ -12,7 +12,7 @@
   - README.md names each type of 'glgemm inspect --tables', docs/weights.md has a row for each format, with the bytes of blocks, and what
     docs/kernels.md says of the parameters of kernels is so;
   - docs/adding-a-kernel.md names the members of a family that are to be written, and none that is not there;
-  - docs/opengl-calls.md names each call that tests/engine/gl_guest.cpp counts;
+  - docs/opengl-calls.md names each call that tests/engine/gl_calls.cpp counts;
   - README.md keeps to 150 lines and 1,200 words;
   - files of other programs that name glgemm's version name that of CMakeLists.txt.
 
@@ -214,9 +214,9 @@ faults += [f"docs/adding-a-kernel.md: a family has no member {name}" for name in
 faults += [f"docs/adding-a-kernel.md: the table of members lacks {name}" for name in sorted(written - members)]
 
 # The calls of a product that a test counts are on their page.
-counted = set(re.findall(r'\{"(gl\w+)", \d', (root / "tests/engine/gl_guest.cpp").read_text()))
+counted = set(re.findall(r'\{"(gl\w+)", \d', (root / "tests/engine/gl_calls.cpp").read_text()))
 named = set(re.findall(r"\bgl[A-Z]\w*", (root / "docs/opengl-calls.md").read_text()))
-faults += [f"docs/opengl-calls.md: lacks {name}, which gl_guest.cpp counts" for name in sorted(counted - named)]
+faults += [f"docs/opengl-calls.md: lacks {name}, which gl_calls.cpp counts" for name in sorted(counted - named)]
 
 print("\n".join(faults) if faults else f"{len(pages)} pages, {len(examples)} examples")
 sys.exit(1 if faults else 0)

@@ -27,18 +27,19 @@ struct Arguments {
 
 /// A verb with the options that verbs share, in front of a second one.
 void add_verbs(CLI::App& app, Arguments& x) {
-  CLI::App* const verb = app.add_subcommand("multiply", "Multiplies");
-  add_shapes(*verb, x.shapes);
-  add_types(*verb, x.type);
-  add_batch(*verb, x.batch);
-  add_kernel(*verb, x.kernel);
-  add_device(*verb, x.device);
-  verb->add_option("--memory-limit", x.limit, "Bytes")->type_name("BYTES");
-  verb->add_option("--alpha", x.alpha, "A factor")->type_name("NUMBER");
-  verb->add_option("--steps", x.steps, "Steps")->type_name("COUNT")->check(in_range(0, 1000));
-  verb->add_option("--runs", x.runs, "Runs")->type_name("COUNT")->check(in_range(1.0, 1e15));
-  x.json.add_option(*verb, "results");
-  app.add_subcommand("verify", "Verifies")->add_option("--only", x.device, "Of these")->check(one_of({"a", "b"}));
+  Verb verb(app, "multiply", "Multiplies");
+  add_shapes(verb, x.shapes);
+  add_types(verb, x.type);
+  add_batch(verb, x.batch);
+  add_kernel(verb, x.kernel);
+  add_device(verb, x.device);
+  add_option(verb, "--memory-limit", x.limit, "BYTES", "Bytes");
+  add_option(verb, "--alpha", x.alpha, "NUMBER", "A factor");
+  add_option(verb, "--steps", x.steps, "COUNT", "Steps").check(in_range(0, 1000));
+  add_option_with_default(verb, "--runs", x.runs, "COUNT", "Runs").check(in_range(1.0, 1e15));
+  x.json.add_option(verb, "results");
+  Verb second(app, "verify", "Verifies");
+  add_option(second, "--only", x.device, "TEXT", "Of these").check(one_of({"a", "b"}));
   app.require_subcommand(1);
 }
 

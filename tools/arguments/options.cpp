@@ -14,8 +14,61 @@
 
 namespace glgemm::tools {
 
-CLI::App* add_verb(CLI::App& app, const std::string& name, const std::string& description) {
-  return app.add_subcommand(name, description);
+bool Option::is_given() const {
+  return option_->count() > 0;
+}
+std::string Option::name() const {
+  return option_->get_name();
+}
+Option Option::required() const {
+  return Option(option_->required());
+}
+Option Option::hidden() const {
+  return Option(option_->group(""));
+}
+Option Option::check(const ValueCheck& check) const {
+  return Option(option_->check(check, ""));
+}
+Option Option::needs(Option other) const {
+  return Option(option_->needs(other.option_));
+}
+Option Option::excludes(std::initializer_list<Option> others) const {
+  for (const Option other : others) option_->excludes(other.option_);
+  return *this;
+}
+Option Option::one_word_each() const {
+  return Option(option_->allow_extra_args(false));
+}
+Option Option::metavariable(const char* text) const {
+  return Option(option_->type_name(text));
+}
+Option Option::describe_further(const std::string& text) const {
+  return Option(option_->description(option_->get_description() + text));
+}
+
+Verb::Verb(CLI::App& app, const char* name, const char* description) : app_(app.add_subcommand(name, description)) {}
+Option Verb::flag(const char* name, bool& value, const char* description) {
+  return Option(app_->add_flag(name, value, description));
+}
+Option Verb::option(const std::string& name) const {
+  return Option(app_->get_option(name));
+}
+std::vector<Option> Verb::options() const {
+  std::vector<Option> options;
+  for (CLI::Option* const option : app_->get_options()) options.emplace_back(option);
+  return options;
+}
+void Verb::begin_group(const char* heading) {
+  app_->option_defaults()->group(heading);
+}
+void Verb::footer(const std::string& text) {
+  app_->footer(text);
+}
+void Verb::on_run(const std::function<void()>& run) {
+  app_->callback(run);
+}
+void Verb::hide() {
+  app_->group("");
 }
 
 std::vector<std::string> split_list(std::string_view text) {
@@ -41,20 +94,19 @@ std::vector<std::string> split_kernels(std::string_view text) {
   return kernels;
 }
 
-ShapeOptions add_shapes(CLI::App& verb, ShapeArguments& arguments) {
+ShapeOptions add_shapes(Verb& verb, ShapeArguments& arguments) {
   ShapeOptions options{};
-  options.size = add_option(verb, "--size", arguments.sizes, "N[,...]", "Square products of these sizes");
-  if (!arguments.sizes.empty()) options.size->capture_default_str();
+  const auto add_size = arguments.sizes.empty() ? add_option<std::string> : add_option_with_default<std::string>;
+  options.size = add_size(verb, "--size", arguments.sizes, "N[,...]", "Square products of these sizes");
   options.shape =
       add_option(verb, "--shape", arguments.shapes, "M,N,K", "A product: C is M x N, and K the inner size; as often as wanted")
-          ->allow_extra_args(false)
-          ->excludes(options.size);
+          .one_word_each()
+          .excludes({options.size});
   options.shapes =
       add_option(verb, "--shapes", arguments.file, "FILE", "The products of a CSV file with the header m,n,k,trans_a,trans_b")
-          ->excludes(options.size)
-          ->excludes(options.shape);
-  for (CLI::Option* const op : {add_op_a(verb, arguments.op_a), add_op_b(verb, arguments.op_b)})
-    op->type_name("n|t|c[,...]")->excludes(options.shapes);
+          .excludes({options.size, options.shape});
+  for (const Option op : {add_op_a(verb, arguments.op_a), add_op_b(verb, arguments.op_b)})
+    op.metavariable("n|t|c[,...]").excludes({options.shapes});
   return options;
 }
 
@@ -81,99 +133,96 @@ std::vector<Shape> shapes_of(const ShapeArguments& arguments) {
 }
 
 template <class T>
-CLI::Option* add_option(CLI::App& verb, const char* names, T& value, const char* metavariable, const std::string& description) {
-  return verb.add_option(names, value, description)->type_name(metavariable);
+Option add_option(Verb& verb, const char* names, T& value, const char* metavariable, const std::string& description) {
+  return Option(verb.app().add_option(names, value, description)->type_name(metavariable));
 }
 template <class T>
-CLI::Option* add_option_with_default(CLI::App& verb, const char* names, T& value, const char* metavariable,
-                                     const std::string& description) {
-  return add_option(verb, names, value, metavariable, description)->capture_default_str();
+Option add_option_with_default(Verb& verb, const char* names, T& value, const char* metavariable,
+                               const std::string& description) {
+  return Option(verb.app().add_option(names, value, description)->type_name(metavariable)->capture_default_str());
 }
 using Text = std::string;
-template CLI::Option* add_option(CLI::App&, const char*, Text&, const char*, const Text&);
-template CLI::Option* add_option(CLI::App&, const char*, int&, const char*, const Text&);
-template CLI::Option* add_option(CLI::App&, const char*, std::int64_t&, const char*, const Text&);
-template CLI::Option* add_option(CLI::App&, const char*, std::vector<Text>&, const char*, const Text&);
-template CLI::Option* add_option(CLI::App&, const char*, std::optional<Text>&, const char*, const Text&);
-template CLI::Option* add_option(CLI::App&, const char*, std::optional<int>&, const char*, const Text&);
-template CLI::Option* add_option(CLI::App&, const char*, std::optional<std::int64_t>&, const char*, const Text&);
-template CLI::Option* add_option(CLI::App&, const char*, std::optional<double>&, const char*, const Text&);
-template CLI::Option* add_option_with_default(CLI::App&, const char*, Text&, const char*, const Text&);
-template CLI::Option* add_option_with_default(CLI::App&, const char*, int&, const char*, const Text&);
-template CLI::Option* add_option_with_default(CLI::App&, const char*, std::int64_t&, const char*, const Text&);
-template CLI::Option* add_option_with_default(CLI::App&, const char*, std::uint64_t&, const char*, const Text&);
-template CLI::Option* add_option_with_default(CLI::App&, const char*, double&, const char*, const Text&);
+template Option add_option(Verb&, const char*, Text&, const char*, const Text&);
+template Option add_option(Verb&, const char*, int&, const char*, const Text&);
+template Option add_option(Verb&, const char*, std::int64_t&, const char*, const Text&);
+template Option add_option(Verb&, const char*, std::vector<Text>&, const char*, const Text&);
+template Option add_option(Verb&, const char*, std::optional<Text>&, const char*, const Text&);
+template Option add_option(Verb&, const char*, std::optional<int>&, const char*, const Text&);
+template Option add_option(Verb&, const char*, std::optional<std::int64_t>&, const char*, const Text&);
+template Option add_option(Verb&, const char*, std::optional<double>&, const char*, const Text&);
+template Option add_option_with_default(Verb&, const char*, Text&, const char*, const Text&);
+template Option add_option_with_default(Verb&, const char*, int&, const char*, const Text&);
+template Option add_option_with_default(Verb&, const char*, std::int64_t&, const char*, const Text&);
+template Option add_option_with_default(Verb&, const char*, std::uint64_t&, const char*, const Text&);
+template Option add_option_with_default(Verb&, const char*, double&, const char*, const Text&);
 
 template <class T>
-CLI::Validator in_range(T least, T most) {
-  return CLI::Validator(
-      [least, most](std::string& value) {
-        T number{};
-        if (CLI::detail::lexical_cast(value, number) && number >= least && number <= most) return std::string();  // so no NaN
-        return fmt::format("'{}' is not a {}number from {:.15g} to {:.15g}", value, std::is_integral_v<T> ? "whole " : "",
-                           static_cast<double>(least), static_cast<double>(most));
-      },
-      "");
+ValueCheck in_range(T least, T most) {
+  return [least, most](const std::string& value) {
+    T number{};
+    if (CLI::detail::lexical_cast(value, number) && number >= least && number <= most) return std::string();  // so no NaN
+    return fmt::format("'{}' is not a {}number from {:.15g} to {:.15g}", value, std::is_integral_v<T> ? "whole " : "",
+                       static_cast<double>(least), static_cast<double>(most));
+  };
 }
-template CLI::Validator in_range(int, int);
-template CLI::Validator in_range(std::int64_t, std::int64_t);
-template CLI::Validator in_range(double, double);
+template ValueCheck in_range(int, int);
+template ValueCheck in_range(std::int64_t, std::int64_t);
+template ValueCheck in_range(double, double);
 
-CLI::Validator one_of(const std::vector<std::string>& words) {
-  return CLI::Validator(
-      [words](std::string& value) {
-        if (std::find(words.begin(), words.end(), value) != words.end()) return std::string();
-        std::string text = "'" + value + "' is not " + words.front();
-        for (std::size_t i = 1; i < words.size(); ++i) text += (i + 1 < words.size() ? ", " : " or ") + words[i];
-        return text;
-      },
-      "");
+ValueCheck one_of(const std::vector<std::string>& words) {
+  return [words](const std::string& value) {
+    if (std::find(words.begin(), words.end(), value) != words.end()) return std::string();
+    std::string text = "'" + value + "' is not " + words.front();
+    for (std::size_t i = 1; i < words.size(); ++i) text += (i + 1 < words.size() ? ", " : " or ") + words[i];
+    return text;
+  };
 }
 
-void exclude_all_but(CLI::App& verb, CLI::Option* option, std::initializer_list<std::string_view> others) {
-  for (CLI::Option* const other : verb.get_options())
-    if (other != option && std::find(others.begin(), others.end(), other->get_name()) == others.end()) option->excludes(other);
+void exclude_all_but(Verb& verb, Option option, std::initializer_list<std::string_view> others) {
+  for (const Option other : verb.options())
+    if (other.name() != option.name() && std::find(others.begin(), others.end(), other.name()) == others.end())
+      option.excludes({other});
 }
 
-CLI::Option* add_number(CLI::App& verb, const std::string& name, std::optional<std::int64_t>& number,
-                        std::int64_t (*parse)(std::string_view text, std::string_view what), const char* metavariable,
-                        const std::string& description) {
+Option add_number(Verb& verb, const std::string& name, std::optional<std::int64_t>& number,
+                  std::int64_t (*parse)(std::string_view text, std::string_view what), const char* metavariable,
+                  const std::string& description) {
   const auto read = [&number, parse, name](const std::string& text) { number = parse(text, name); };
-  return verb.add_option_function<std::string>(name, read, description)->type_name(metavariable);
+  return Option(verb.app().add_option_function<std::string>(name, read, description)->type_name(metavariable));
 }
 
-CLI::Option* add_op_a(CLI::App& verb, std::string& op) {
+Option add_op_a(Verb& verb, std::string& op) {
   return add_option_with_default(verb, "--op-a", op, "n|t|c",
                                  "n: A as it is; t: stored transposed; c: its complex conjugate stored transposed");
 }
 
-CLI::Option* add_op_b(CLI::App& verb, std::string& op) {
+Option add_op_b(Verb& verb, std::string& op) {
   return add_option_with_default(verb, "--op-b", op, "n|t|c", "The same for B");
 }
 
-CLI::Option* add_types(CLI::App& verb, std::string& types) {
+Option add_types(Verb& verb, std::string& types) {
   return add_option_with_default(verb, "--type", types, "FORMAT[/FORMAT]",
                                  "The elements of A and B, or of A/B: " + type_names() +
                                      "; of one also a format of models' files, as in q4_0/f32 or q4_0 for short");
 }
 
-CLI::Option* add_batch(CLI::App& verb, std::string& batch) {
+Option add_batch(Verb& verb, std::string& batch) {
   return add_option_with_default(verb, "--batch", batch, "COUNT", "Products of each shape, in one call");
 }
 
-CLI::Option* add_kernel(CLI::App& verb, std::string& kernel) {
+Option add_kernel(Verb& verb, std::string& kernel) {
   return add_option_with_default(verb, "--kernel", kernel, "auto|KERNEL",
                                  "The kernel, with parameters if wanted, as in tiled:tile=16; auto: the planner's choice");
 }
 
-CLI::Option* add_precision(CLI::App& verb, std::string& precision) {
+Option add_precision(Verb& verb, std::string& precision) {
   return add_option_with_default(
       verb, "--precision", precision, "fast|standard|extended|reproducible",
       "How exactly: standard; reproducible, the same bits on every driver; extended, nearly as if summed exactly; "
       "fast, in the type of A and B where the driver can");
 }
 
-CLI::Option* add_vendor(CLI::App& verb, std::string& vendor) {
+Option add_vendor(Verb& verb, std::string& vendor) {
   return add_option_with_default(verb, "--vendor", vendor, "none|allowed|FILE",
                                  "Whether products may run by the library of the device's maker, NVIDIA's cuBLAS, which has "
                                  "matrix cores: none; allowed, the "
@@ -190,29 +239,30 @@ EngineOptions with_vendor(EngineOptions options, const std::string& vendor) {
   return options;
 }
 
-CLI::Option* add_digits(CLI::App& verb, int& digits, const std::string& description) {
-  return add_option(verb, "--digits", digits, "N", description)->check(in_range(1, 17));
+Option add_digits(Verb& verb, int& digits, const std::string& description) {
+  return add_option(verb, "--digits", digits, "N", description).check(in_range(1, 17));
 }
 
-CLI::Option* add_device(CLI::App& verb, std::string& device) {
+Option add_device(Verb& verb, std::string& device) {
   return add_option(verb, "--device", device, "DEVICE", "The device: its index or a part of its name (see 'glgemm devices')");
 }
 
-CLI::Option* add_api(CLI::App& verb) {
-  return verb
-      .add_option_function<std::string>(
-          "--api", [](const std::string& api) { set_variable("GLGEMM_API", api.c_str(), true); },
-          "OpenGL or OpenGL ES; without this option OpenGL, and OpenGL ES where there is no OpenGL 4.3")
-      ->check(one_of({"gl", "es"}))
-      ->type_name("gl|es");
+Option add_api(Verb& verb) {
+  return Option(verb.app().add_option_function<std::string>(
+                    "--api", [](const std::string& api) { set_variable("GLGEMM_API", api.c_str(), true); },
+                    "OpenGL or OpenGL ES; without this option OpenGL, and OpenGL ES where there is no OpenGL 4.3"))
+      .check(one_of({"gl", "es"}))
+      .metavariable("gl|es");
 }
 
-CLI::Option* JsonOutput::add_option(CLI::App& verb, const std::string& what, const char* name, const char* format) {
-  return tools::add_option(
-             verb, name, path_, "[FILE]",
-             fmt::format("Write {} as {} to FILE, or to the standard output where FILE is missing or '-'", what, format))
-      ->expected(0, 1)
-      ->default_str("-");
+Option JsonOutput::add_option(Verb& verb, const std::string& what, const char* name, const char* format) {
+  return Option(
+      verb.app()
+          .add_option(name, path_,
+                      fmt::format("Write {} as {} to FILE, or to the standard output where FILE is missing or '-'", what, format))
+          ->type_name("[FILE]")
+          ->expected(0, 1)
+          ->default_str("-"));
 }
 
 std::ostream& JsonOutput::text() const {

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <fmt/core.h>
-#include <CLI/CLI.hpp>
 #include <glgemm/headless.hpp>
 #include <nlohmann/json.hpp>
 
@@ -36,7 +35,7 @@ struct Arguments {
   std::string device;
   std::string check = "auto";
   std::string type = "f32";
-  const CLI::Option *type_option = nullptr, *size_option = nullptr;
+  Option type_option, size_option;
   std::string alpha = "1";
   std::string beta = "0";
   std::string batch = "1";
@@ -49,7 +48,7 @@ struct Arguments {
   std::vector<std::string> convolutions;
   std::string convolutions_file;
   double time_limit = 10;
-  const CLI::Option* time_limit_option = nullptr;
+  Option time_limit_option;
   BenchOptions options;
 
   std::ostream& text() const { return csv.to_standard_output() ? csv.text() : json.text(); }
@@ -207,7 +206,7 @@ int bench_convolutions(Arguments& arguments) {
 
 int bench(Arguments& arguments) {
   if (!arguments.convolutions.empty() || !arguments.convolutions_file.empty()) return bench_convolutions(arguments);
-  if (arguments.time_limit_option->count() > 0)
+  if (arguments.time_limit_option.is_given())
     throw std::invalid_argument("--time-limit is for --convolution and --convolutions-of");
   BenchOptions& options = arguments.options;
   options.batch = parse_size(arguments.batch, "--batch");
@@ -216,7 +215,7 @@ int bench(Arguments& arguments) {
   std::vector<Formats> types;
   for (const std::string& each : split_kernels(arguments.type)) types.push_back(parse_formats(each));
   if (!arguments.model.empty())
-    groups = shapes_of_model(arguments.model, arguments.type_option->count() > 0 ? types : std::vector<Formats>(),
+    groups = shapes_of_model(arguments.model, arguments.type_option.is_given() ? types : std::vector<Formats>(),
                              arguments.columns.value_or(1), notes);
   else
     for (const Formats& each : types) groups.push_back({each, shapes_of(arguments.shapes)});
@@ -227,7 +226,7 @@ int bench(Arguments& arguments) {
   if (arguments.roofline) options.roofline.emplace();
   options.check = check_method(arguments.check);
   for (const ModelShapes& group : groups) choose_types(arguments, group);  // what does not go together is refused here
-  if (arguments.size_option->count() == 0 && arguments.shapes.shapes.empty() && arguments.shapes.file.empty() &&
+  if (!arguments.size_option.is_given() && arguments.shapes.shapes.empty() && arguments.shapes.file.empty() &&
       arguments.model.empty())
     options.seconds = 30;
   arguments.open();
@@ -242,100 +241,101 @@ int bench(Arguments& arguments) {
   return all.status;
 }
 
-void add_products(CLI::App& verb, Arguments& arguments) {
+void add_products(Verb& verb, Arguments& arguments) {
   const ShapeOptions shapes = add_shapes(verb, arguments.shapes);
   arguments.size_option = shapes.size;
-  shapes.size->description(shapes.size->get_description() + ". The default on a CPU: as many of these as 30 s hold");
-  auto* model =
+  shapes.size.describe_further(". The default on a CPU: as many of these as 30 s hold");
+  const Option model =
       add_option(verb, "--shapes-of", arguments.model, "FILE",
                  "The products of the matrices of a .gguf or .safetensors file in their own types, with f32; each shape M x K "
                  "once. With --type those of these types")
-          ->excludes(shapes.size)
-          ->excludes(shapes.shape)
-          ->excludes(shapes.shapes)
-          ->excludes("--op-a")
-          ->excludes("--op-b");
-  add_number(verb, "--columns", arguments.columns, parse_size, "N", "The N of --shapes-of (default: 1)")->needs(model);
-  CLI::Option* const type = add_types(verb, arguments.type)->type_name("FORMAT[/FORMAT][,...]");
-  type->description(type->get_description() + ". Several are measured in turn, and compared with the first");
+          .excludes({shapes.size})
+          .excludes({shapes.shape})
+          .excludes({shapes.shapes})
+          .excludes({verb.option("--op-a")})
+          .excludes({verb.option("--op-b")});
+  add_number(verb, "--columns", arguments.columns, parse_size, "N", "The N of --shapes-of (default: 1)").needs(model);
+  const Option type = add_types(verb, arguments.type).metavariable("FORMAT[/FORMAT][,...]");
+  type.describe_further(". Several are measured in turn, and compared with the first");
   arguments.type_option = type;
   add_option_with_default(verb, "--alpha", arguments.alpha, "NUMBER", "The product is multiplied by it; complex as in 1-2i");
   add_option_with_default(verb, "--beta", arguments.beta, "NUMBER", "C is multiplied by it before the product is added");
   add_batch(verb, arguments.batch);
 }
 
-void add_entrants(CLI::App& verb, Arguments& arguments) {
+void add_entrants(Verb& verb, Arguments& arguments) {
   add_option_with_default(
       verb, "--kernel", arguments.kernel, "auto|all|KERNEL[,...]",
       "Kernels, with parameters if wanted, as in naive,tiled:tile=16; auto: the planner's choice; all: each kernel that can run");
-  add_precision(verb, arguments.precision)->type_name("fast|standard|extended|reproducible[,...]");
+  add_precision(verb, arguments.precision).metavariable("fast|standard|extended|reproducible[,...]");
   add_vendor(verb, arguments.vendor);
-  auto* peer = add_option(verb, "--peer", arguments.peer, (peers_text("|") + "[,...]").c_str(),
-                          "Other libraries, measured in turn with the kernels");
+  const Option peer = add_option(verb, "--peer", arguments.peer, (peers_text("|") + "[,...]").c_str(),
+                                 "Other libraries, measured in turn with the kernels");
   add_option(verb, "--opencl-device", arguments.options.opencl_device, "DEVICE",
              "The OpenCL device of clblast: its index or a part of its name (default: GLGEMM_OPENCL_DEVICE, else "
              "the first)")
-      ->needs(peer);
-  verb.add_flag("--roofline", arguments.roofline,
-                "Measure also what the device can compute and read at most, and state each result as a share of it");
-  verb.add_flag("--paper", arguments.options.paper, "Show the published figures beside these");
+      .needs(peer);
+  verb.flag("--roofline", arguments.roofline,
+            "Measure also what the device can compute and read at most, and state each result as a share of it");
+  verb.flag("--paper", arguments.options.paper, "Show the published figures beside these");
   add_option(verb, "--budget", arguments.options.budget_ms, "MS",
              "Run each product once more as a job that gets so many milliseconds at a time, and count the calls that take over "
              "twice as long")
-      ->check(in_range(0.01, 1e6));
+      .check(in_range(0.01, 1e6));
 }
 
 /// What may be measured instead of kernels.
-void add_subjects(CLI::App& verb, Arguments& arguments) {
-  auto* scaling =
-      verb.add_flag("--scaling", arguments.scaling,
-                    "Measure products from host to host on 1, 2, ... accelerators: speed-up, efficiency, bytes moved, and "
-                    "where the time went");
+void add_subjects(Verb& verb, Arguments& arguments) {
+  const Option scaling =
+      verb.flag("--scaling", arguments.scaling,
+                "Measure products from host to host on 1, 2, ... accelerators: speed-up, efficiency, bytes moved, and "
+                "where the time went");
   add_option(verb, "--accelerators", arguments.accelerators, "all|DEVICE[,...]",
              "Those of --scaling: indices of devices or parts of their names, as in 0,1,1 (default: every GPU)")
-      ->needs(scaling);
-  auto* device_limit = add_number(verb, "--device-memory-limit", arguments.device_memory_limit, parse_bytes, "BYTES",
-                                  "Measure products from host to host with at most so many bytes on the device, as in 6M, beside "
-                                  "those without a limit and beside the transfers alone");
-  auto* limit = add_number(verb, "--memory-limit", arguments.memory_limit, parse_bytes, "BYTES",
-                           "The same with so many on device and host together");
-  auto* enqueue = verb.add_flag("--enqueue", arguments.enqueue,
-                                "Measure what the call of a repeated product costs the CPU, in a scope and without one")
-                      ->excludes(scaling, device_limit, limit);
-  verb.add_flag("--first", arguments.first,
-                "Measure the first product of a new process, with an empty program cache and with a filled one")
-      ->excludes(enqueue, scaling, device_limit, limit);
-  verb.add_flag("--first-child", arguments.first_child)->group("");
-  auto* convolution =
+      .needs(scaling);
+  const Option device_limit =
+      add_number(verb, "--device-memory-limit", arguments.device_memory_limit, parse_bytes, "BYTES",
+                 "Measure products from host to host with at most so many bytes on the device, as in 6M, beside "
+                 "those without a limit and beside the transfers alone");
+  const Option limit = add_number(verb, "--memory-limit", arguments.memory_limit, parse_bytes, "BYTES",
+                                  "The same with so many on device and host together");
+  const Option enqueue = verb.flag("--enqueue", arguments.enqueue,
+                                   "Measure what the call of a repeated product costs the CPU, in a scope and without one")
+                             .excludes({scaling, device_limit, limit});
+  verb.flag("--first", arguments.first,
+            "Measure the first product of a new process, with an empty program cache and with a filled one")
+      .excludes({enqueue, scaling, device_limit, limit});
+  verb.flag("--first-child", arguments.first_child, "").hidden();
+  const Option convolution =
       add_option(verb, "--convolution", arguments.convolutions, "SPEC",
                  "Measure a convolution beside the plain product with as many multiply-adds: images x size x channels, then "
                  "output channels x the filters' size, then parameters, as in 1x56x56x64,64x3x3,padding=1; as often as wanted")
-          ->allow_extra_args(false);
+          .one_word_each();
   add_option(verb, "--convolutions-of", arguments.convolutions_file, "FILE",
              "The convolutions of a CSV file with the columns mb, groups, ic, ih, iw, oc, oh, ow, kh, kw, sh, sw, "
              "dilation_h, dilation_w, ph, pw")
-      ->excludes(convolution);
+      .excludes({convolution});
   arguments.time_limit_option = add_option_with_default(verb, "--time-limit", arguments.time_limit, "SECONDS",
                                                         "A convolution whose first run takes longer is left out")
-                                    ->check(in_range(0.001, 1e9));
+                                    .check(in_range(0.001, 1e9));
 }
 
-void add_ways(CLI::App& verb, Arguments& arguments) {
-  add_device(verb, arguments.device)->excludes(verb.get_option("--scaling"));
+void add_ways(Verb& verb, Arguments& arguments) {
+  add_device(verb, arguments.device).excludes({verb.option("--scaling")});
   add_api(verb);
   add_option_with_default(
       verb, "--check", arguments.check, "auto|full|probe",
       "full: every element; probe: samples and random vectors; auto: full where the serial loop was not cut short")
-      ->check(one_of({"auto", "full", "probe"}));
+      .check(one_of({"auto", "full", "probe"}));
   add_option_with_default(verb, "--cpu-seconds", arguments.options.cpu_seconds, "SECONDS",
                           "A serial loop that would take longer is measured on a band of rows")
-      ->check(in_range(0.0, 1e9));
+      .check(in_range(0.0, 1e9));
   add_option(verb, "--repeats", arguments.options.repeats, "COUNT",
              "Runs of each kernel, of which the median counts (default: 3 to 50, for half a second)")
-      ->check(in_range(1, 1000000));
+      .check(in_range(1, 1000000));
   add_option(verb, "--warmup", arguments.options.warmup, "COUNT",
              "Runs before those that count (default: 1 to 50, for a tenth of a second)")
-      ->check(in_range(0, 1000000));
+      .check(in_range(0, 1000000));
   arguments.json.add_option(verb, "results and ratios");
   arguments.csv.add_option(verb, "results", "--csv", "CSV");
 }
@@ -344,10 +344,10 @@ void add_ways(CLI::App& verb, Arguments& arguments) {
 
 void add_bench(CLI::App& app, int& status) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb = add_verb(app, "bench", "Measure kernels beside a serial loop and other libraries, and check every result");
-  const auto group = [&](const char* name, void (*add)(CLI::App&, Arguments&)) {
-    verb->option_defaults()->group(name);
-    add(*verb, *arguments);
+  Verb verb(app, "bench", "Measure kernels beside a serial loop and other libraries, and check every result");
+  const auto group = [&](const char* name, void (*add)(Verb&, Arguments&)) {
+    verb.begin_group(name);
+    add(verb, *arguments);
   };
   arguments->shapes.sizes = "128,256,512,1024";
   group("Products", add_products);
@@ -355,16 +355,16 @@ void add_bench(CLI::App& app, int& status) {
   group("What to measure instead", add_subjects);
   group("How", add_ways);
   for (const char* const option : {"--convolution", "--convolutions-of"})
-    exclude_all_but(*verb, verb->get_option(option),
+    exclude_all_but(verb, verb.option(option),
                     {"--help", "--peer", "--type", "--kernel", "--precision", "--repeats", "--json", "--csv", "--device", "--api",
                      "--check", "--time-limit", "--convolution", "--convolutions-of"});
-  verb->footer(
+  verb.footer(
       "Examples:\n"
       "  glgemm bench --size 1024 --kernel auto,tiled,naive\n"
       "  glgemm bench --shape 4096,1,4096 --roofline\n"
       "  glgemm bench --size 512 --first --json first.json\n"
       "  glgemm bench --convolution 1x56x56x64,64x3x3,padding=1");
-  verb->callback([arguments, &status] { status = bench(*arguments); });
+  verb.on_run([arguments, &status] { status = bench(*arguments); });
 }
 
 }  // namespace glgemm::tools

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include <fmt/core.h>
-#include <CLI/CLI.hpp>
 #include <glgemm/engine.hpp>
 #include <glgemm/experimental.hpp>
 #include <glgemm/headless.hpp>
@@ -272,69 +271,67 @@ int inspect(Arguments& arguments) {
 
 void add_inspect(CLI::App& app, int& status) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb = add_verb(
-      app, "inspect", "Show what would run for a product and why: kernel, stages, dispatches, traffic; or a model's tensors");
-  auto* model = add_option(*verb, "MODEL", arguments->model, "FILE",
-                           "A .gguf or .safetensors file, whose tensors are shown: names, shapes, types and bytes");
-  auto* shape = add_option(*verb, "--shape", arguments->shapes, "M,N,K",
-                           "The product: C is M x N, and K the inner size; with --compiled as often as wanted")
-                    ->allow_extra_args(false);
-  add_option(*verb, "--size", arguments->size, "N", "The square product of this size")->excludes(shape);
-  add_op_a(*verb, arguments->op_a);
-  add_op_b(*verb, arguments->op_b);
-  add_types(*verb, arguments->type);
-  add_batch(*verb, arguments->batch);
-  add_kernel(*verb, arguments->shown.requested);
-  add_precision(*verb, arguments->precision);
-  add_vendor(*verb, arguments->vendor);
-  add_option_with_default(*verb, "--split-k", arguments->split_k, "COUNT",
+  Verb verb(app, "inspect",
+            "Show what would run for a product and why: kernel, stages, dispatches, traffic; or a model's tensors");
+  const Option model = add_option(verb, "MODEL", arguments->model, "FILE",
+                                  "A .gguf or .safetensors file, whose tensors are shown: names, shapes, types and bytes");
+  const Option shape = add_option(verb, "--shape", arguments->shapes, "M,N,K",
+                                  "The product: C is M x N, and K the inner size; with --compiled as often as wanted")
+                           .one_word_each();
+  add_option(verb, "--size", arguments->size, "N", "The square product of this size").excludes({shape});
+  add_op_a(verb, arguments->op_a);
+  add_op_b(verb, arguments->op_b);
+  add_types(verb, arguments->type);
+  add_batch(verb, arguments->batch);
+  add_kernel(verb, arguments->shown.requested);
+  add_precision(verb, arguments->precision);
+  add_vendor(verb, arguments->vendor);
+  add_option_with_default(verb, "--split-k", arguments->split_k, "COUNT",
                           "Parts of k that are summed apart; 0: the planner's choice")
-      ->check(in_range(0, 1024));
-  add_option_with_default(*verb, "--runs", arguments->runs, "COUNT",
-                          "How often the product is to run: with few, compiling counts")
-      ->check(in_range(1.0, 1e15));
-  auto* memory = add_number(
-      *verb, "--memory-limit", arguments->memory_limit, parse_bytes, "BYTES",
+      .check(in_range(0, 1024));
+  add_option_with_default(verb, "--runs", arguments->runs, "COUNT", "How often the product is to run: with few, compiling counts")
+      .check(in_range(1.0, 1e15));
+  const Option memory = add_number(
+      verb, "--memory-limit", arguments->memory_limit, parse_bytes, "BYTES",
       "Show how the product is streamed where its buffers on the device and in main memory may have as many bytes, as in "
       "512M");
-  auto* device_memory = add_number(*verb, "--device-memory-limit", arguments->device_memory_limit, parse_bytes, "BYTES",
-                                   "The same for those on the device");
-  auto* device = add_device(*verb, arguments->device);
-  add_api(*verb);
-  auto* as = add_option(*verb, "--as", arguments->as, "list|CLASS|NAME",
-                        "Plan for a device that is not there: of a class, as in nvidia-ampere, or with the name of a "
-                        "renderer, as in 'Radeon RX 7900 XTX'; list: show the classes")
-                 ->excludes(device);
-  auto* no_device = verb->add_flag("--no-device", arguments->no_device, "Use no device, but the least limits of OpenGL 4.3")
-                        ->excludes(device)
-                        ->excludes(as);
-  verb->add_flag("--tables", arguments->tables, "Show the types, formats and kernels that there are, as JSON")->excludes(shape);
-  auto* all = verb->add_flag("--all", arguments->shown.all, "Show every kernel that was not taken");
-  auto* source = verb->add_flag("--source", arguments->shown.source, "Show the GLSL of each stage as the driver gets it");
-  auto* compiled =
-      verb->add_flag(
-              "--compiled", arguments->compiled,
-              "Compile the programs, and show what the driver says of each: registers, spills, instructions. Computes nothing")
-          ->excludes(memory, device_memory, as, no_device, all, source);
-  add_option(*verb, "--image", arguments->image, "FILE.svg", "Draw the plan: pieces, slices, tiles, windows of k, bytes")
-      ->excludes(compiled);
-  add_option_with_default(*verb, "--steps", arguments->shown.steps, "COUNT", "How many dispatches to list")
-      ->check(in_range(0, 1000000));
-  auto* convolution =
-      add_option(*verb, "--convolution", arguments->convolutions, "SPEC",
+  const Option device_memory = add_number(verb, "--device-memory-limit", arguments->device_memory_limit, parse_bytes, "BYTES",
+                                          "The same for those on the device");
+  const Option device = add_device(verb, arguments->device);
+  add_api(verb);
+  const Option as = add_option(verb, "--as", arguments->as, "list|CLASS|NAME",
+                               "Plan for a device that is not there: of a class, as in nvidia-ampere, or with the name of a "
+                               "renderer, as in 'Radeon RX 7900 XTX'; list: show the classes")
+                        .excludes({device});
+  const Option no_device = verb.flag("--no-device", arguments->no_device, "Use no device, but the least limits of OpenGL 4.3")
+                               .excludes({device})
+                               .excludes({as});
+  verb.flag("--tables", arguments->tables, "Show the types, formats and kernels that there are, as JSON").excludes({shape});
+  const Option all = verb.flag("--all", arguments->shown.all, "Show every kernel that was not taken");
+  const Option source = verb.flag("--source", arguments->shown.source, "Show the GLSL of each stage as the driver gets it");
+  const Option compiled =
+      verb.flag("--compiled", arguments->compiled,
+                "Compile the programs, and show what the driver says of each: registers, spills, instructions. Computes nothing")
+          .excludes({memory, device_memory, as, no_device, all, source});
+  add_option(verb, "--image", arguments->image, "FILE.svg", "Draw the plan: pieces, slices, tiles, windows of k, bytes")
+      .excludes({compiled});
+  add_option_with_default(verb, "--steps", arguments->shown.steps, "COUNT", "How many dispatches to list")
+      .check(in_range(0, 1000000));
+  const Option convolution =
+      add_option(verb, "--convolution", arguments->convolutions, "SPEC",
                  "The convolution that is shown: images x size x channels, then output channels x the filters' size, then "
                  "parameters, as in 1x56x56x64,64x3x3,padding=1; with --compiled as often as wanted")
-          ->allow_extra_args(false);
-  exclude_all_but(*verb, convolution,
+          .one_word_each();
+  exclude_all_but(verb, convolution,
                   {"--help", "--type", "--kernel", "--precision", "--split-k", "--runs", "--device", "--api", "--as",
                    "--no-device", "MODEL", "--compiled"});
-  exclude_all_but(*verb, model, {"--help", "--as", "--device", "--no-device", "--api"});
-  add_number(*verb, "--columns", arguments->columns, parse_size, "N",
+  exclude_all_but(verb, model, {"--help", "--as", "--device", "--no-device", "--api"});
+  add_number(verb, "--columns", arguments->columns, parse_size, "N",
              "Show also what would run for the products of a model's matrices with one of so many columns (--as or --device "
              "alone: 1)")
-      ->needs(model);
-  arguments->json.add_option(*verb, "the plan, or the tensors");
-  verb->footer(
+      .needs(model);
+  arguments->json.add_option(verb, "the plan, or the tensors");
+  verb.footer(
       "Examples:\n"
       "  glgemm inspect --size 1024\n"
       "  glgemm inspect --shape 4096,1,4096 --all\n"
@@ -345,7 +342,7 @@ void add_inspect(CLI::App& app, int& status) {
       "  glgemm inspect --convolution 1x56x56x64,64x3x3,padding=1\n"
       "  glgemm inspect model.gguf\n"
       "  glgemm inspect model.gguf --as nvidia-ampere --columns 512");
-  verb->callback([arguments, &status] { status = inspect(*arguments); });
+  verb.on_run([arguments, &status] { status = inspect(*arguments); });
 }
 
 }  // namespace glgemm::tools

@@ -1,8 +1,6 @@
 // The command line of glgemm multiply, and what verify has of it.
 #include <memory>
 
-#include <CLI/CLI.hpp>
-
 #include "arguments/options.hpp"
 #include "multiply/multiply.hpp"
 #include "product/shapes.hpp"
@@ -10,12 +8,12 @@
 
 namespace glgemm::tools {
 
-void add_product_options(CLI::App& verb, ProductArguments& arguments) {
+void add_product_options(Verb& verb, ProductArguments& arguments) {
   add_option(verb, "A", arguments.a, "FILE",
              "The left factor, a .npy file of bool, integers, float16, float32, float64, complex64 or complex128, or another "
              "file (see below)")
-      ->required();
-  add_option(verb, "B", arguments.b, "FILE", "The right factor, likewise")->required();
+      .required();
+  add_option(verb, "B", arguments.b, "FILE", "The right factor, likewise").required();
   add_option(verb, "--type", arguments.type, "TYPE",
              "Convert the factors to one of " + type_names() +
                  " (default: none where theirs are summed in one type, else to the type that they promote to, as in NumPy)");
@@ -25,7 +23,7 @@ void add_product_options(CLI::App& verb, ProductArguments& arguments) {
                           "A number that the product is multiplied by; complex as in 1-2i");
   add_option_with_default(verb, "--beta", arguments.beta, "X", "A number that --c is multiplied by before it is added");
   add_option(verb, "--c", arguments.c, "FILE", "The matrix that beta multiplies, of the product's shape");
-  verb.add_flag("--header", arguments.header, "Leave out the first line of each .csv file that is read: titles");
+  verb.flag("--header", arguments.header, "Leave out the first line of each .csv file that is read: titles");
   add_number(
       verb, "--batch", arguments.batch, parse_size, "N",
       "Multiply N matrices by N: arrays of three dimensions, the first of which is N; one of two dimensions is used for all");
@@ -46,56 +44,56 @@ constexpr const char* multiply_footer =
 
 void add_multiply(CLI::App& app, int& status) {
   auto arguments = std::make_shared<MultiplyArguments>();
-  CLI::App* verb = add_verb(app, "multiply", "Multiply two matrices from files");
-  verb->footer(multiply_footer);
-  add_product_options(*verb, *arguments);
-  add_option(*verb, "-o,--output", arguments->output, "FILE",
+  Verb verb(app, "multiply", "Multiply two matrices from files");
+  verb.footer(multiply_footer);
+  add_product_options(verb, *arguments);
+  add_option(verb, "-o,--output", arguments->output, "FILE",
              "Where to write the product, of the type of its sums: the factors', but float32 for floats of 16 and 8 bits and for "
              "quantised ones, and int32 for small integers; a file "
              "that exists is replaced when the product is right")
-      ->required();
-  verb->add_flag("--force", arguments->force, "Let an output replace an input");
-  add_digits(*verb, arguments->digits);
-  add_option(*verb, "--c-type", arguments->c_type, "TYPE",
+      .required();
+  verb.flag("--force", arguments->force, "Let an output replace an input");
+  add_digits(verb, arguments->digits);
+  add_option(verb, "--c-type", arguments->c_type, "TYPE",
              "f16: round the product of float16 factors to float16 (default: float32)");
-  add_option(*verb, "--image", arguments->image, "FILE", "Draw the product as a heat map, as .png");
-  add_option(*verb, "--error-image", arguments->error_image, "FILE",
+  add_option(verb, "--image", arguments->image, "FILE", "Draw the product as a heat map, as .png");
+  add_option(verb, "--error-image", arguments->error_image, "FILE",
              "Draw the error of each element against its bound, as .png (computes the whole product on the CPU too)");
-  add_option_with_default(*verb, "--check", arguments->check, "none|probe|full",
+  add_option_with_default(verb, "--check", arguments->check, "none|probe|full",
                           "Check the product before it is written: none; probe, a sample of it; full, all of it on the CPU too")
-      ->check(one_of({"none", "probe", "full"}));
-  add_kernel(*verb, arguments->kernel);
-  add_precision(*verb, arguments->precision);
-  add_vendor(*verb, arguments->vendor);
-  CLI::Option* const device = add_device(*verb, arguments->device);
-  add_api(*verb);
-  add_number(*verb, "--memory-limit", arguments->memory_limit, parse_bytes, "BYTES",
+      .check(one_of({"none", "probe", "full"}));
+  add_kernel(verb, arguments->kernel);
+  add_precision(verb, arguments->precision);
+  add_vendor(verb, arguments->vendor);
+  const Option device = add_device(verb, arguments->device);
+  add_api(verb);
+  add_number(verb, "--memory-limit", arguments->memory_limit, parse_bytes, "BYTES",
              "The most that buffers in main memory and on the device may have together, such as 512M or 2GiB; the driver's own "
              "are not counted");
-  add_number(*verb, "--device-memory-limit", arguments->device_memory_limit, parse_bytes, "BYTES",
+  add_number(verb, "--device-memory-limit", arguments->device_memory_limit, parse_bytes, "BYTES",
              "The most that buffers on the device may have (default: 7/8 of what is free there, or half of the main memory)");
   add_option_with_default(
-      *verb, "--budget", arguments->budget_ms, "MS",
+      verb, "--budget", arguments->budget_ms, "MS",
       "Give a device no work at a time that takes longer than so many milliseconds, as far as is known, so that others "
       "get their turn and no watchdog strikes")
-      ->check(in_range(0.01, 1e6));
-  add_option(*verb, "--accelerators", arguments->accelerators, "LIST",
+      .check(in_range(0.01, 1e6));
+  add_option(verb, "--accelerators", arguments->accelerators, "LIST",
              "Share the product out among devices, by indices or parts of names, separated by commas (see 'glgemm devices'); "
              "all: every one")
-      ->excludes(device);
-  verb->add_flag("--resume", arguments->resume, "Go on where an interrupted run with the same files and options ended");
-  CLI::Option* const distributed = verb->add_flag("--distributed", arguments->distributed,
-                                                  "Compute on all ranks of MPI, as in 'mpirun -n 4 glgemm multiply A.npy B.npy "
-                                                  "-o C.npy --distributed'; see docs/distributed.md");
+      .excludes({device});
+  verb.flag("--resume", arguments->resume, "Go on where an interrupted run with the same files and options ended");
+  const Option distributed = verb.flag("--distributed", arguments->distributed,
+                                       "Compute on all ranks of MPI, as in 'mpirun -n 4 glgemm multiply A.npy B.npy "
+                                       "-o C.npy --distributed'; see docs/distributed.md");
   add_number(
-      *verb, "--tile", arguments->tile, parse_size, "N",
+      verb, "--tile", arguments->tile, parse_size, "N",
       "With --distributed: the edge of the square tiles in which the matrices are dealt out to the ranks (default: a power "
       "of two from 256 to 4096, by C's size alone)")
-      ->needs(distributed);
-  add_number(*verb, "--run", arguments->run_k, parse_size, "K",
+      .needs(distributed);
+  add_number(verb, "--run", arguments->run_k, parse_size, "K",
              "With --distributed: how much of k is added up at a time while C's tile stays on the device (default: 4 tiles)")
-      ->needs(distributed);
-  verb->callback([arguments, &status] { status = multiply(*arguments); });
+      .needs(distributed);
+  verb.on_run([arguments, &status] { status = multiply(*arguments); });
 }
 
 }  // namespace glgemm::tools

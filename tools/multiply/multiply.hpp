@@ -14,10 +14,6 @@
 #include "arguments/options.hpp"
 #include "product/file_product.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace glgemm::tools {
 
 struct MultiplyArguments : ProductArguments {
@@ -88,6 +84,6 @@ HostMatrix matrix_of(const NpyFile& file, const Quantization& as_it_lies = {});
 HostGemm host_gemm_of(const FileProduct& product);
 
 /// The options that say which product is meant, of multiply and of verify.
-void add_product_options(CLI::App& verb, ProductArguments& arguments);
+void add_product_options(Verb& verb, ProductArguments& arguments);
 
 }  // namespace glgemm::tools

@@ -6,7 +6,6 @@
 #include <memory>
 #include <stdexcept>
 
-#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
 #include "arguments/options.hpp"
@@ -119,7 +118,7 @@ int tune(Arguments& arguments, bool batch_given) {
   return result.status;
 }
 
-CLI::Option* add_problems(CLI::App& verb, Arguments& arguments) {
+Option add_problems(Verb& verb, Arguments& arguments) {
   const ShapeOptions shapes = add_shapes(verb, arguments.shapes);
   std::string names;
   for (const std::string_view name : class_names) {
@@ -128,36 +127,36 @@ CLI::Option* add_problems(CLI::App& verb, Arguments& arguments) {
   }
   add_option(verb, "--class", arguments.classes, (names + "[,...]").c_str(),
              "Where no product is named: built-in ones of these classes (default: all)")
-      ->excludes(shapes.shape, shapes.size, shapes.shapes);
-  add_types(verb, arguments.types)->type_name("FORMAT[/FORMAT][,...]");
+      .excludes({shapes.shape, shapes.size, shapes.shapes});
+  add_types(verb, arguments.types).metavariable("FORMAT[/FORMAT][,...]");
   return add_batch(verb, arguments.batch);
 }
 
-void add_search(CLI::App& verb, Arguments& arguments) {
+void add_search(Verb& verb, Arguments& arguments) {
   SearchOptions& search = arguments.options.search;
   add_option(
       verb, "--kernel", arguments.kernels, "KERNEL[,...]",
       "Families, or kernels with their parameters: the best of these goes into the table, even if the planner knows a better "
       "one (default: all)");
-  verb.add_flag("--exhaustive", search.exhaustive, "Try every candidate");
+  verb.flag("--exhaustive", search.exhaustive, "Try every candidate");
   add_option_with_default(verb, "--candidates", search.candidates, "COUNT", "At most so many for each product")
-      ->check(in_range(1, 1000000));
+      .check(in_range(1, 1000000));
   add_option_with_default(verb, "--patience", search.patience, "COUNT", "Stop when so many in a row have not won")
-      ->check(in_range(1, 1000000));
+      .check(in_range(1, 1000000));
   add_option_with_default(verb, "--time-limit", arguments.options.time_limit, "SECONDS",
                           "For each candidate, after which it counts as one that hangs")
-      ->check(in_range(0.1, 1e6));
+      .check(in_range(0.1, 1e6));
   add_option_with_default(verb, "--seed", search.seed, "NUMBER", "Of the search, and of the matrices");
 }
 
-void add_table(CLI::App& verb, Arguments& arguments) {
+void add_table(Verb& verb, Arguments& arguments) {
   add_device(verb, arguments.options.device);
   add_api(verb);
   add_vendor(verb, arguments.options.vendor);
   add_option(verb, "-o,--output", arguments.options.output, "FILE",
              "The table, which is added to (default: GLGEMM_TUNING, else glgemm/tuning.json in the user's cache folder)");
-  verb.add_flag("--missing", arguments.options.missing,
-                "Leave out the products that the table has for this device, as after a run that was interrupted");
+  verb.flag("--missing", arguments.options.missing,
+            "Leave out the products that the table has for this device, as after a run that was interrupted");
   arguments.json.add_option(verb, "what was found, and how the planner's own choices compare,");
   add_option(verb, "--check-table", arguments.check_table, "FILE",
              "Read a table, say what is wrong with it, and do nothing else");
@@ -167,25 +166,26 @@ void add_table(CLI::App& verb, Arguments& arguments) {
 
 void add_tune(CLI::App& app, int& status) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* verb = add_verb(app, "tune", "Find the fastest kernels of this device and keep them in a table");
-  verb->option_defaults()->group("Products");
-  const CLI::Option* const batch = add_problems(*verb, *arguments);
-  verb->option_defaults()->group("Search");
-  add_search(*verb, *arguments);
-  verb->option_defaults()->group("Device and table");
-  add_table(*verb, *arguments);
-  verb->footer(
+  Verb verb(app, "tune", "Find the fastest kernels of this device and keep them in a table");
+  verb.begin_group("Products");
+  const Option batch = add_problems(verb, *arguments);
+  verb.begin_group("Search");
+  add_search(verb, *arguments);
+  verb.begin_group("Device and table");
+  add_table(verb, *arguments);
+  verb.footer(
       "Examples:\n"
       "  glgemm tune --missing\n"
       "  glgemm tune --shape 4096,1,4096 --type f32,q4_0/f32\n"
       "  glgemm tune --class gemv,deep --output table.json");
-  verb->callback([arguments, batch, &status] { status = tune(*arguments, batch->count() > 0); });
+  verb.on_run([arguments, batch, &status] { status = tune(*arguments, batch.is_given()); });
 
   const auto device = std::make_shared<std::string>(), vendor = std::make_shared<std::string>("none");
-  CLI::App* worker = add_verb(app, "tune-worker", "What 'glgemm tune' runs its candidates in")->group("");
-  worker->add_option("--device", *device, "");
-  add_vendor(*worker, *vendor);
-  worker->callback([device, vendor, &status] {
+  Verb worker(app, "tune-worker", "What 'glgemm tune' runs its candidates in");
+  worker.hide();
+  add_device(worker, *device);
+  add_vendor(worker, *vendor);
+  worker.on_run([device, vendor, &status] {
     serve_tuner(*device, *vendor);
     status = 0;
   });
