@@ -55,7 +55,7 @@ const Side side_a = Side(A_ALONG_K != 0 && PANELS == 0 && INDEXED_A == 0, square
 const Side side_b = Side(B_ALONG_K != 0 && PANELS == 0 && INDEXED_B == 0, square_b, BN / PER_VECTOR);
 
 // The vector of shared memory at which p begins: its vectors follow. It is additive, too.
-int in_shared(Side its, int p) { return p * (its.vectors + PAD); }
+int in_shared(Side side, int p) { return p * (side.vectors + PAD); }
 
 // ---- Where from. In each step of k an invocation brings the places lane, lane + WORKGROUP, ... of the block. A place is one load, or a
 // square of loads. A small block may have fewer places than the workgroup has invocations.
@@ -67,18 +67,18 @@ const int places_b = BN * BK / PER_VECTOR / square_b, loads_b = (places_b + WORK
 // The place with this number: its p, counted from the step's beginning (x), and its row or column in the block (y). Of eight neighbours that are
 // turned four lie below each other, so that their stores meet no bank of shared memory twice (with PAD).
 // It is additive, since all sizes are powers of two: place(x + y) is place(x) + place(y).
-ivec2 place(Side its, int number) {
-  return its.square > 1 ? ivec2((number & 1) + number / 8 % (BK / span / 2) * 2, number / 2 % 4 + number / (4 * BK / span) * 4) * span
-         : its.along_k  ? ivec2(number % (BK / span) * span, number / (BK / span))
-                        : ivec2(number / its.vectors, number % its.vectors * span);
+ivec2 place(Side side, int number) {
+  return side.square > 1 ? ivec2((number & 1) + number / 8 % (BK / span / 2) * 2, number / 2 % 4 + number / (4 * BK / span) * 4) * span
+         : side.along_k  ? ivec2(number % (BK / span) * span, number / (BK / span))
+                        : ivec2(number / side.vectors, number % side.vectors * span);
 }
 // Load t of an invocation, counted from its first one's place.
-ivec2 load_at(Side its, int t) { return place(its, t / its.square * WORKGROUP) + ivec2(0, t % its.square); }
+ivec2 load_at(Side side, int t) { return place(side, t / side.square * WORKGROUP) + ivec2(0, t % side.square); }
 
 // Where load 0 goes in shared memory: an element, without WIDE a vector. One after the other except for PAD, where they come so.
-int first_to(Side its, int lane) {
-  ivec2 at = place(its, lane);
-  return span == 1 && !its.along_k ? lane + in_shared(its, at.x) - at.x * its.vectors : in_shared(its, at.x) * span + at.y;
+int first_to(Side side, int lane) {
+  ivec2 at = place(side, lane);
+  return span == 1 && !side.along_k ? lane + in_shared(side, at.x) - at.x * side.vectors : in_shared(side, at.x) * span + at.y;
 }
 
 struct Source {
@@ -102,52 +102,52 @@ ivec2 stride_b() { return INDEXED_B != 0 ? ivec2(1, 0) : ivec2(b_at.y, b_at.z); 
 #endif
 
 // The source of a block that begins with row (column) `first` of `count`, for the step that begins with p = begin.
-Source source_of(Side its, int base, ivec2 stride, int first, int count, int lane, int begin, int end) {
+Source source_of(Side side, int base, ivec2 stride, int first, int count, int lane, int begin, int end) {
   Source from;
-  ivec2 at = place(its, lane);
+  ivec2 at = place(side, lane);
   from.p = at.x;
-  from.to = first_to(its, lane);
+  from.to = first_to(side, lane);
 #if PANELS
-  from.from = base + (first / (its.vectors * PER_VECTOR) * size.z + begin) * its.vectors + lane;
-  from.last = uint(from.from + (end - begin - BK) * its.vectors);
+  from.from = base + (first / (side.vectors * PER_VECTOR) * size.z + begin) * side.vectors + lane;
+  from.last = uint(from.from + (end - begin - BK) * side.vectors);
 #else
   from.from = base + (first + at.y) * stride.y + (begin + at.x) * stride.x;
   from.last = uint(base + (count - 1) * stride.y + (end - 1) * stride.x);
 #endif
   return from;
 }
-int from_of(Source its, ivec2 load, ivec2 stride) { return its.from + load.y * stride.y + load.x * stride.x; }
+int from_of(Source source, ivec2 load, ivec2 stride) { return source.from + load.y * stride.y + load.x * stride.x; }
 
-RAW_A load_of_a(Source its, int t) {
-  int from = from_of(its, load_at(side_a, t), stride_a());
+RAW_A load_of_a(Source source, int t) {
+  int from = from_of(source, load_at(side_a, t), stride_a());
 #if PANELS
-  return panel(min(its.from, int(its.last)) + t * WORKGROUP);
+  return panel(min(source.from, int(source.last)) + t * WORKGROUP);
 #elif WIDE
-  return raw_a(int(min(uint(from), its.last) / uint(PER_VECTOR)));
+  return raw_a(int(min(uint(from), source.last) / uint(PER_VECTOR)));
 #else
   ACC x[PER_VECTOR];
 #if INDEXED_A
-  int at = column_of_a(min(from, int(its.last)));
-  for (int e = 0; e < PER_VECTOR; ++e) x[e] = load_a(its.lines[e] + at);
+  int at = column_of_a(min(from, int(source.last)));
+  for (int e = 0; e < PER_VECTOR; ++e) x[e] = load_a(source.lines[e] + at);
 #else
-  for (int e = 0; e < PER_VECTOR; ++e) x[e] = load_a(int(min(uint(from + e * side_a.vectors * a_at.y), its.last)));
+  for (int e = 0; e < PER_VECTOR; ++e) x[e] = load_a(int(min(uint(from + e * side_a.vectors * a_at.y), source.last)));
 #endif
   return vector_of(x);
 #endif
 }
-RAW_B load_of_b(Source its, int t) {
-  int from = from_of(its, load_at(side_b, t), stride_b());
+RAW_B load_of_b(Source source, int t) {
+  int from = from_of(source, load_at(side_b, t), stride_b());
 #if PANELS
-  return panel(min(its.from, int(its.last)) + t * WORKGROUP);
+  return panel(min(source.from, int(source.last)) + t * WORKGROUP);
 #elif WIDE
-  return raw_b(int(min(uint(from), its.last) / uint(PER_VECTOR)));
+  return raw_b(int(min(uint(from), source.last) / uint(PER_VECTOR)));
 #else
   ACC x[PER_VECTOR];
 #if INDEXED_B
-  int at = row_of_b(min(from, int(its.last)));
-  for (int e = 0; e < PER_VECTOR; ++e) x[e] = load_b(its.lines[e] + at);
+  int at = row_of_b(min(from, int(source.last)));
+  for (int e = 0; e < PER_VECTOR; ++e) x[e] = load_b(source.lines[e] + at);
 #else
-  for (int e = 0; e < PER_VECTOR; ++e) x[e] = load_b(int(min(uint(from + e * side_b.vectors * b_at.z), its.last)));
+  for (int e = 0; e < PER_VECTOR; ++e) x[e] = load_b(int(min(uint(from + e * side_b.vectors * b_at.z), source.last)));
 #endif
   return vector_of(x);
 #endif
@@ -187,39 +187,39 @@ VECTOR turned(VECTOR lines[PER_VECTOR], int e) {
 }
 
 // Stores what an invocation has loaded, `taken` steps of k ago.
-void keep_step_of_a(RAW_A loaded[loads_a], Source its, int taken, int lane, int phase) {
+void keep_step_of_a(RAW_A loaded[loads_a], Source source, int taken, int lane, int phase) {
   int moved = taken * stride_a().x;
   if (places_a >= WORKGROUP || lane < places_a) for (int t = 0; t < loads_a; t += square_a) {
     ivec2 load = load_at(side_a, t);
-    uint to = uint((phase * in_shared(side_a, BK) + in_shared(side_a, load.x)) * span + its.to + load.y);
+    uint to = uint((phase * in_shared(side_a, BK) + in_shared(side_a, load.x)) * span + source.to + load.y);
     int at = int(to / uint(span));
 #if WIDE && A_ALONG_K && TURN
     VECTOR lines[PER_VECTOR];
-    for (int i = 0; i < PER_VECTOR; ++i) lines[i] = vector_a(loaded[t + i], from_of(its, load_at(side_a, t + i), stride_a()) - moved);
+    for (int i = 0; i < PER_VECTOR; ++i) lines[i] = vector_a(loaded[t + i], from_of(source, load_at(side_a, t + i), stride_a()) - moved);
     for (int e = 0; e < PER_VECTOR; ++e) As[at + in_shared(side_a, e)] = turned(lines, e);
 #elif SPLIT_A
-    ACC x[PER_VECTOR] = elements_of(vector_a(loaded[t], from_of(its, load, stride_a()) - moved));
+    ACC x[PER_VECTOR] = elements_of(vector_a(loaded[t], from_of(source, load, stride_a()) - moved));
     for (int e = 0; e < PER_VECTOR; ++e) As[at + in_shared(side_a, e)][to % uint(span)] = x[e];
 #else
-    As[at] = vector_a(loaded[t], from_of(its, load, stride_a()) - moved);
+    As[at] = vector_a(loaded[t], from_of(source, load, stride_a()) - moved);
 #endif
   }
 }
-void keep_step_of_b(RAW_B loaded[loads_b], Source its, int taken, int lane, int phase) {
+void keep_step_of_b(RAW_B loaded[loads_b], Source source, int taken, int lane, int phase) {
   int moved = taken * stride_b().x;
   if (places_b >= WORKGROUP || lane < places_b) for (int t = 0; t < loads_b; t += square_b) {
     ivec2 load = load_at(side_b, t);
-    uint to = uint((phase * in_shared(side_b, BK) + in_shared(side_b, load.x)) * span + its.to + load.y);
+    uint to = uint((phase * in_shared(side_b, BK) + in_shared(side_b, load.x)) * span + source.to + load.y);
     int at = int(to / uint(span));
 #if WIDE && B_ALONG_K && TURN
     VECTOR lines[PER_VECTOR];
-    for (int i = 0; i < PER_VECTOR; ++i) lines[i] = vector_b(loaded[t + i], from_of(its, load_at(side_b, t + i), stride_b()) - moved);
+    for (int i = 0; i < PER_VECTOR; ++i) lines[i] = vector_b(loaded[t + i], from_of(source, load_at(side_b, t + i), stride_b()) - moved);
     for (int e = 0; e < PER_VECTOR; ++e) Bs[at + in_shared(side_b, e)] = turned(lines, e);
 #elif SPLIT_B
-    ACC x[PER_VECTOR] = elements_of(vector_b(loaded[t], from_of(its, load, stride_b()) - moved));
+    ACC x[PER_VECTOR] = elements_of(vector_b(loaded[t], from_of(source, load, stride_b()) - moved));
     for (int e = 0; e < PER_VECTOR; ++e) Bs[at + in_shared(side_b, e)][to % uint(span)] = x[e];
 #else
-    Bs[at] = vector_b(loaded[t], from_of(its, load, stride_b()) - moved);
+    Bs[at] = vector_b(loaded[t], from_of(source, load, stride_b()) - moved);
 #endif
   }
 }
@@ -259,7 +259,7 @@ ivec2 place_of(int lane) {
 
 // The row (column) of the block that element e of vector v holds. Vectors that are loaded element by element hold rows that lie as far apart
 // as the block has vectors: neighbours then load, and store in C, neighbouring elements.
-int in_block(Side its, int v, int e) { return PANELS + WIDE > 0 ? v * PER_VECTOR + e : v + e * its.vectors; }
+int in_block(Side side, int v, int e) { return PANELS + WIDE > 0 ? v * PER_VECTOR + e : v + e * side.vectors; }
 
 void main() {
   int layer = z0 + int(gl_WorkGroupID.z), z = item_of(layer);

@@ -108,12 +108,12 @@ struct Columns {
 #if PANELS
 const int panel_vectors = (TN + PER_VECTOR - 1) / PER_VECTOR;
 // Row p of the columns.
-ACC[TN] row_of_panels(Columns its, int p) {
+ACC[TN] row_of_panels(Columns columns, int p) {
   ACC x[TN];
   for (int v = 0; v < panel_vectors; ++v) {
-    VECTOR read = panel(its.panels + p * panel_vectors + v);
+    VECTOR read = panel(columns.panels + p * panel_vectors + v);
 #if TN < PER_VECTOR  // a vector holds more columns
-    for (int j = 0; j < TN; ++j) x[j] = element(read, its.shift + j);
+    for (int j = 0; j < TN; ++j) x[j] = element(read, columns.shift + j);
 #else
     ACC y[PER_VECTOR] = elements_of(read);
     for (int e = 0; e < PER_VECTOR; ++e) x[v * PER_VECTOR + e] = y[e];
@@ -135,11 +135,11 @@ ACC[together * TN] shared_rows(int base, int first) {
 #endif
 
 // The READ_K rows of B that belong to read `read`, a constant, of the step that begins with p. `base`: p's row in shared memory.
-ACC[TN * READ_K] rows_of_b(Columns its, int p, int read, int base) {
+ACC[TN * READ_K] rows_of_b(Columns columns, int p, int read, int base) {
   ACC x[TN * READ_K];
 #if PANELS
   for (int e = 0; e < READ_K; ++e) {
-    ACC row[TN] = row_of_panels(its, p + read * READ_K + e);
+    ACC row[TN] = row_of_panels(columns, p + read * READ_K + e);
     for (int j = 0; j < TN; ++j) x[j * READ_K + e] = row[j];
   }
 #elif SHARES && !defined CHUNK  // behind chunks each reads what is left of k by itself
@@ -148,16 +148,16 @@ ACC[TN * READ_K] rows_of_b(Columns its, int p, int read, int base) {
     for (int e = 0; e < READ_K; ++e) x[j * READ_K + e] = rows[e * TN + j];
 #elif B_READS == VECTORS && QUANTIZED != 1
   for (int j = 0; j < TN; ++j) {
-    ACC y[PER_VECTOR] = elements_of(vector_b(raw_b((its.b[j] + p + read * READ_K) / PER_VECTOR), 0));
+    ACC y[PER_VECTOR] = elements_of(vector_b(raw_b((columns.b[j] + p + read * READ_K) / PER_VECTOR), 0));
     for (int e = 0; e < READ_K; ++e) x[j * READ_K + e] = conjugate_if(CONJUGATE_B, y[e]);
   }
 #elif INDEXED_B
   for (int j = 0; j < TN; ++j)
-    for (int e = 0; e < READ_K; ++e) x[j * READ_K + e] = load_b(its.b[j] + row_of_b(p + read * READ_K + e));
+    for (int e = 0; e < READ_K; ++e) x[j * READ_K + e] = load_b(columns.b[j] + row_of_b(p + read * READ_K + e));
 #else
   int at = (p + read * READ_K) * b_at.y;
   for (int j = 0; j < TN; ++j)
-    for (int e = 0; e < READ_K; ++e) x[j * READ_K + e] = load_b(its.b[j] + at + e * b_at.y);
+    for (int e = 0; e < READ_K; ++e) x[j * READ_K + e] = load_b(columns.b[j] + at + e * b_at.y);
 #endif
   return x;
 }
@@ -176,9 +176,9 @@ float in_group[TM][TN];
 #if BROADCAST > 1 && B_READS == VECTORS
 const int own_reads = (reach / 4 + BROADCAST - 1) / BROADCAST;
 vec4 own[TN][own_reads];  // what an invocation reads of the vectors of B for a chunk
-vec4 vector_of_column(Columns its, int j, int first, int v) { return readInvocationARB(own[j][v / BROADCAST], uint(v % BROADCAST)); }
+vec4 vector_of_column(Columns columns, int j, int first, int v) { return readInvocationARB(own[j][v / BROADCAST], uint(v % BROADCAST)); }
 #elif B_READS == VECTORS
-vec4 vector_of_column(Columns its, int j, int first, int v) { return vector_b(raw_b((its.b[j] + first >> 2) + v), 0); }
+vec4 vector_of_column(Columns columns, int j, int first, int v) { return vector_b(raw_b((columns.b[j] + first >> 2) + v), 0); }
 #endif
 
 float multiply_add_quad(float sum, vec4 x, float y[4]) {
@@ -186,7 +186,7 @@ float multiply_add_quad(float sum, vec4 x, float y[4]) {
 }
 
 // Quad q, a constant, of chunk `number`, a constant, of the turn that begins with p. `from`: the first row in shared memory.
-void multiply_quad(int q, int number, int p, Columns its, int from) {
+void multiply_quad(int q, int number, int p, Columns columns, int from) {
   int first = chunk_begin(p) + number * CHUNK;
   float x[TN][4];
 #if SHARES
@@ -195,21 +195,21 @@ void multiply_quad(int q, int number, int p, Columns its, int from) {
     for (int e = 0; e < 4; ++e) x[j][e] = rows[(code_at(q, e) - quad_begin(q)) * TN + j];
 #elif PANELS
   for (int e = 0; e < 4; ++e) {
-    ACC row[TN] = row_of_panels(its, first + code_at(q, e));
+    ACC row[TN] = row_of_panels(columns, first + code_at(q, e));
     for (int j = 0; j < TN; ++j) x[j][e] = row[j];
   }
 #elif B_READS == VECTORS
   for (int j = 0; j < TN; ++j) {
     float rows[together];
     for (int v = 0; v < together / 4; ++v) {
-      float y[4] = elements_of(vector_of_column(its, j, first, quad_begin(q) / 4 + v));
+      float y[4] = elements_of(vector_of_column(columns, j, first, quad_begin(q) / 4 + v));
       for (int e = 0; e < 4; ++e) rows[4 * v + e] = y[e];
     }
     for (int e = 0; e < 4; ++e) x[j][e] = rows[code_at(q, e) - quad_begin(q)];
   }
 #else
   for (int j = 0; j < TN; ++j)
-    for (int e = 0; e < 4; ++e) x[j][e] = load_b(its.b[j] + row_of_b(first + code_at(q, e)));
+    for (int e = 0; e < 4; ++e) x[j][e] = load_b(columns.b[j] + row_of_b(first + code_at(q, e)));
 #endif
   for (int i = 0; i < TM; ++i) {
     vec4 numbers = numbers_of(chunks[i], q, quad_of(chunks[i], q));
@@ -225,41 +225,41 @@ void multiply_quad(int q, int number, int p, Columns its, int from) {
   }
 }
 
-void multiply_chunk(int number, int p, Row rows[TM], Columns its, int from) {
+void multiply_chunk(int number, int p, Row rows[TM], Columns columns, int from) {
   for (int i = 0; i < TM; ++i) chunks[i] = load_chunk(rows[i], p, number);
 #if BROADCAST > 1 && B_READS == VECTORS
   for (int j = 0; j < TN; ++j)
     for (int s = 0; s < own_reads; ++s)
-      own[j][s] = vector_b(raw_b((its.b[j] + chunk_begin(p) + number * CHUNK >> 2) + s * BROADCAST + int(gl_SubGroupInvocationARB)), 0);
+      own[j][s] = vector_b(raw_b((columns.b[j] + chunk_begin(p) + number * CHUNK >> 2) + s * BROADCAST + int(gl_SubGroupInvocationARB)), 0);
 #endif
   // Written out: which bits are a quad's depends on its number. As a loop, Mesa's compilers keep the chunks in memory.
-#define QUAD(q) multiply_quad(q, number, p, its, from);
+#define QUAD(q) multiply_quad(q, number, p, columns, from);
   QUAD(0) QUAD(1) QUAD(2) QUAD(3) QUAD(4) QUAD(5) QUAD(6) QUAD(7)
   if (quads == 16) { QUAD(8) QUAD(9) QUAD(10) QUAD(11) QUAD(12) QUAD(13) QUAD(14) QUAD(15) }
 }
 
 // Adds up the products of the elements of k from `from` to `last` that are this lane's: in chunks, of rows of codes.
-void multiply_rows(Row rows[TM], Columns its, int lane_k, int from, int last) {
+void multiply_rows(Row rows[TM], Columns columns, int lane_k, int from, int last) {
   for (int p = from + lane_k * OF_TURN; p < last; p += LANES_K * OF_TURN) {
-    multiply_chunk(0, p, rows, its, from);
+    multiply_chunk(0, p, rows, columns, from);
     if (OF_TURN > CHUNK) {
-      multiply_chunk(1, p, rows, its, from);
-      multiply_chunk(2, p, rows, its, from);
-      multiply_chunk(3, p, rows, its, from);
+      multiply_chunk(1, p, rows, columns, from);
+      multiply_chunk(2, p, rows, columns, from);
+      multiply_chunk(3, p, rows, columns, from);
     }
   }
 }
 #endif
 
 // The same in steps, of rows that begin there. With WIDE, every part of k is a multiple of 16 bytes.
-void multiply_rows(int a[TM], Columns its, int lane_k, int from, int last) {
+void multiply_rows(int a[TM], Columns columns, int lane_k, int from, int last) {
   for (int p = from + lane_k * STEP; p < last; p += LANES_K * STEP) {
 #if STEP > READ_K
     uvec4 as[TM];
     for (int i = 0; i < TM; ++i) as[i] = bits_a(a[i] + p);
 #endif
     for (int read = 0; read < STEP / READ_K; ++read) {
-      ACC b[TN * READ_K] = rows_of_b(its, p, read, p - from);
+      ACC b[TN * READ_K] = rows_of_b(columns, p, read, p - from);
       for (int i = 0; i < TM; ++i) {
 #if STEP > READ_K
         ACC x[READ_K] = elements_of(part_of_a(as[i], read));
@@ -296,15 +296,15 @@ void main() {
 
   int a[TM];
   for (int i = 0; i < TM; ++i) a[i] = a_row(z, min(row + i * turn + lane_m, size.x - 1));
-  Columns its;
+  Columns columns;
 #if PANELS
-  its.panels = panels_at.y + z * panels_at.w + column / (panel_vectors * PER_VECTOR) * size.z * panel_vectors;
-  its.shift = column % (panel_vectors * PER_VECTOR);
+  columns.panels = panels_at.y + z * panels_at.w + column / (panel_vectors * PER_VECTOR) * size.z * panel_vectors;
+  columns.shift = column % (panel_vectors * PER_VECTOR);
 #else
-  for (int j = 0; j < TN; ++j) its.b[j] = b_column(z, min(column + j, size.y - 1));
+  for (int j = 0; j < TN; ++j) columns.b[j] = b_column(z, min(column + j, size.y - 1));
 #endif
 #if SHARES
-  int columns[PER_VECTOR] = columns_to_bring(z, column, lane);
+  int brought[PER_VECTOR] = columns_to_bring(z, column, lane);
 #endif
 
   clear_sums();
@@ -319,14 +319,14 @@ void main() {
 #endif
 #if SHARES
   for (int from = begin, last = min(from + SHARED_K, whole); from < whole; from = last, last = min(from + SHARED_K, whole)) {
-    bring_columns(columns, lane, from, whole);
-    multiply_rows(rows, its, lane_k, from, last);
+    bring_columns(brought, lane, from, whole);
+    multiply_rows(rows, columns, lane_k, from, last);
   }
 #else
-  multiply_rows(rows, its, lane_k, begin, whole);
+  multiply_rows(rows, columns, lane_k, begin, whole);
 #endif
 #ifdef CHUNK
-  multiply_rows(a, its, lane_k, whole, end);
+  multiply_rows(a, columns, lane_k, whole, end);
 #endif
 
 #if SHARED_B

@@ -274,13 +274,13 @@ void validate(const Quantization& quantization) {
 }
 
 void set_scales(const Quantization& quantization, std::span<std::byte> block, const std::function<float(int)>& scale) {
-  const QuantizedFormatInfo& its = info(quantization.format);
-  std::byte* to = block.data() + its.scales_at;
-  for (int i = 0; i < its.scales; ++i) {
+  const QuantizedFormatInfo& format = info(quantization.format);
+  std::byte* to = block.data() + format.scales_at;
+  for (int i = 0; i < format.scales; ++i) {
     const float value = scale(i);
-    if (its.scale == BlockScale::f16)
+    if (format.scale == BlockScale::f16)
       store_element(to, Type::f16, value), to += 2;
-    else if (its.scale == BlockScale::f8e4m3)
+    else if (format.scale == BlockScale::f8e4m3)
       store_element(to++, Type::f8e4m3, std::fabs(value));
     else
       *to++ = static_cast<std::byte>(127 + std::ilogb(value));

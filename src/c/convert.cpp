@@ -254,11 +254,11 @@ HostMatrix to_host(const Arguments& in, const glgemm_host_matrix& given, const s
   if (!quantised) return to_host(in, given, name);
   const std::string what = "quantization_" + name;
   const glgemm_host_quantization arrays = in.read(quantised, what.c_str());
-  const Quantization its = to_quantization(in, in.read(arrays.format, (what + ".format").c_str()), what + ".format");
+  const Quantization quantization = to_quantization(in, in.read(arrays.format, (what + ".format").c_str()), what + ".format");
   if (!given.data) {
     if (arrays.scales || arrays.zeros) in.refuse(fmt::format("{} has arrays, and {} no data", what, name));
     HostMatrix result = to_host(in, given, name);
-    result.quantization = its;
+    result.quantization = quantization;
     if (arrays.read_codes)
       result.read_codes = [read = for_sections(in, what + ".read_codes", arrays.read_codes, given.user)](
                               const Section& section, const QuantizedTarget& to) {
@@ -272,15 +272,15 @@ HostMatrix to_host(const Arguments& in, const glgemm_host_matrix& given, const s
   if (in.enumerator(given.layout, Layout::column_major, name + ".layout") != Layout::row_major)
     in.refuse(fmt::format("{} is quantised and column-major: codes in memory lie in rows, and the op says the rest", name));
   const std::int64_t ld = given.ld != 0 ? given.ld : given.columns;
-  if (ld < given.columns || (given.ld != 0 && ld % block_codes(its) != 0))
+  if (ld < given.columns || (given.ld != 0 && ld % block_codes(quantization) != 0))
     in.refuse(fmt::format("{}.ld is {}: it must be a multiple of {} and no less than the width of {}", name, given.ld,
-                          block_codes(its), given.columns));
-  const QuantizedBytes bytes = quantized_bytes(its, given.rows, ld);
+                          block_codes(quantization), given.columns));
+  const QuantizedBytes bytes = quantized_bytes(quantization, given.rows, ld);
   const auto array = [&](const void* data, std::int64_t count, const std::string& of) {
     if (count > 0) in.need(static_cast<const std::byte*>(data), of.c_str());
     return std::span(static_cast<const std::byte*>(data), static_cast<std::size_t>(count));
   };
-  return host_matrix({.quantization = its,
+  return host_matrix({.quantization = quantization,
                       .rows = given.rows,
                       .columns = ld,
                       .codes = array(given.data, bytes.codes, name + ".data"),

@@ -34,8 +34,8 @@ class Communicator {
 
 /// A number with a name for messages.
 struct NamedValue {
-  NamedValue(std::string its, std::integral auto whole) : name(std::move(its)), bits(whole) {}
-  NamedValue(std::string its, double real) : name(std::move(its)), bits(std::bit_cast<std::int64_t>(real)), is_real(true) {}
+  NamedValue(std::string label, std::integral auto whole) : name(std::move(label)), bits(whole) {}
+  NamedValue(std::string label, double real) : name(std::move(label)), bits(std::bit_cast<std::int64_t>(real)), is_real(true) {}
   std::string name;
   std::int64_t bits;  ///< that are compared
   bool is_real = false;

@@ -383,14 +383,14 @@ NamedValues values_of(const TiledGemm& p, const TiledOptions& options) {
                      {"run_k", options.run_k},
                      {"precision's number", static_cast<int>(options.plan.precision)}};
   for (const auto& [name, format] : {std::pair(std::string("A"), &p.a_format), std::pair(std::string("B"), &p.b_format)}) {
-    const Quantization& its = format->quantization;
+    const Quantization& quantization = format->quantization;
     values.insert(values.end(), {{name + "'s type number", static_cast<int>(format->type)},
-                                 {name + "'s format number", static_cast<int>(its.format)},
-                                 {name + "'s number of bits", its.bits},
-                                 {name + "'s group", its.group},
-                                 {name + "'s number of zeros for a group", its.zeros},
-                                 {name + "'s scales' type number", static_cast<int>(its.scales)},
-                                 {name + "'s codes' type number", static_cast<int>(its.codes)}});
+                                 {name + "'s format number", static_cast<int>(quantization.format)},
+                                 {name + "'s number of bits", quantization.bits},
+                                 {name + "'s group", quantization.group},
+                                 {name + "'s number of zeros for a group", quantization.zeros},
+                                 {name + "'s scales' type number", static_cast<int>(quantization.scales)},
+                                 {name + "'s codes' type number", static_cast<int>(quantization.codes)}});
   }
   for (const auto& [name, x] : {std::pair(std::string("alpha"), p.alpha), std::pair(std::string("beta"), p.beta)}) {
     values.push_back({name, x.value.real()});

@@ -46,19 +46,21 @@ HostMatrix joined(const std::vector<Tile>& tiles, bool along_columns, std::int64
 }
 
 /// Tiles of codes side by side, with their scales and zeros: k codes in each column.
-HostMatrix quantised(const OperandTiles& tiles, std::int64_t k, std::int64_t columns, const Quantization& its) {
-  HostMatrix matrix{.rows = k, .columns = columns, .layout = Layout::column_major, .quantization = its};
-  matrix.read_codes = [its, codes = joined(tiles[0], false, columns, block_bytes(its)),
-                       scales = joined(tiles[1], false, columns, element_bytes(its.scales)),
+HostMatrix quantised(const OperandTiles& tiles, std::int64_t k, std::int64_t columns, const Quantization& quantization) {
+  HostMatrix matrix{.rows = k, .columns = columns, .layout = Layout::column_major, .quantization = quantization};
+  matrix.read_codes = [quantization, codes = joined(tiles[0], false, columns, block_bytes(quantization)),
+                       scales = joined(tiles[1], false, columns, element_bytes(quantization.scales)),
                        zeros = joined(tiles[2], false, columns, 1)](const Section& section, const QuantizedTarget& to) {
-    const std::int64_t each = block_codes(its), first = section.row / each;
+    const std::int64_t each = block_codes(quantization), first = section.row / each;
     const Section blocks{first, section.column, ceil_div(section.row + section.rows, each) - first, section.columns};
     codes.read(blocks, to.codes);
-    if (its.format == QuantizedFormat::nbits) scales.read(blocks, to.scales);
-    if (its.format == QuantizedFormat::per_row) scales.read({0, section.column, 1, section.columns}, to.scales);
-    if (its.format == QuantizedFormat::per_tensor) scales.read({0, 0, 1, 1}, to.scales);
-    if (its.zeros)
-      zeros.read({blocks.row * its.bits / 8, blocks.column, ceil_div(blocks.rows * its.bits, 8), blocks.columns}, to.zeros);
+    if (quantization.format == QuantizedFormat::nbits) scales.read(blocks, to.scales);
+    if (quantization.format == QuantizedFormat::per_row) scales.read({0, section.column, 1, section.columns}, to.scales);
+    if (quantization.format == QuantizedFormat::per_tensor) scales.read({0, 0, 1, 1}, to.scales);
+    if (quantization.zeros)
+      zeros.read(
+          {blocks.row * quantization.bits / 8, blocks.column, ceil_div(blocks.rows * quantization.bits, 8), blocks.columns},
+          to.zeros);
   };
   return matrix;
 }

@@ -32,14 +32,14 @@ Gemm transposed(const Gemm& product) {
 
 /// The matrix as a view without a buffer.
 BufferView view_of(const PlacedMatrix& matrix) {
-  const Operand& its = matrix.operand;
+  const Operand& operand = matrix.operand;
   BufferView view{.rows = matrix.row_count,
                   .columns = matrix.column_count,
-                  .ld = its.ld,
-                  .layout = its.layout,
-                  .type = its.format.type,
-                  .quantization = its.format.quantization};
-  if (its.addressing == Addressing::indexed) view.indexing = Indexing{{.values = matrix.rows}, {.values = matrix.columns}};
+                  .ld = operand.ld,
+                  .layout = operand.layout,
+                  .type = operand.format.type,
+                  .quantization = operand.format.quantization};
+  if (operand.addressing == Addressing::indexed) view.indexing = Indexing{{.values = matrix.rows}, {.values = matrix.columns}};
   return view;
 }
 

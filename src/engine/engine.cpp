@@ -174,8 +174,8 @@ Problem Engine::problem(const Gemm& product) {
       refuse_product("C is {} and D is {}", size_text(problem.m, problem.n), size_text(d.rows, d.columns));
     problem.residual = true;
     problem.d = operand(d, Op::none, Role::d);
-    if (const ElementFormat its = std::exchange(problem.d.format, {}); its != problem.c.format)
-      refuse_product("C is {} and D is {}", to_string(problem.c.format), to_string(its));
+    if (const ElementFormat format = std::exchange(problem.d.format, {}); format != problem.c.format)
+      refuse_product("C is {} and D is {}", to_string(problem.c.format), to_string(format));
     if (problem.d.addressing == Addressing::indexed && !have_same_tables(product.c, d))
       refuse_product("D is indexed by other tables than C");
   }

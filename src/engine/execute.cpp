@@ -65,18 +65,18 @@ class ProductStep {
     const Problem& problem = plan_.problem;
     const BufferView& view = view_of(call_.product, role);
     const Strides stride = strides(problem, role);
-    const ElementFormat& its = format_of(problem, role);
+    const ElementFormat& format = format_of(problem, role);
     Place from = place_of(view, stride, window.offset_bytes);
     const std::int64_t of_item =
         problem.items && !plan_.items_in_buffer ? item_offset(call_.product.batch, role, step_.first_item) : 0;
-    from.offset_bytes += storage_bytes(its, of_item);
+    from.offset_bytes += storage_bytes(format, of_item);
     const std::int64_t begin = is_image(role) ? dispatch_.bind_image(role == Role::a ? gl::unit_a : gl::unit_b,
                                                                      dispatch_.operand_image(role), from, window.size_bytes)
                                               : dispatch_.bind(binding, from, window.size_bytes);
     const std::int64_t item = step_.piece_items > 1 && !problem.items ? stride.item : 0;
-    if (its.quantization) place_quantized(role, window, of_item, begin);
+    if (format.quantization) place_quantized(role, window, of_item, begin);
     if (role != Role::d && operand(problem, role).addressing == Addressing::indexed) place_offsets(role);
-    return ints(its.quantization ? 0 : begin / element_bytes(view.type), stride.row, stride.column, item);
+    return ints(format.quantization ? 0 : begin / element_bytes(view.type), stride.row, stride.column, item);
   }
 
   void place_quantized(Role role, const Window& window, std::int64_t of_item, std::int64_t begin);
@@ -133,20 +133,21 @@ Images ProductStep::images() const {
 /// Binds what belongs to the codes of a window, whose binding has them from byte `begin` on, and sets their uniform.
 void ProductStep::place_quantized(Role role, const Window& window, std::int64_t of_item, std::int64_t begin) {
   const BufferView& view = view_of(call_.product, role);
-  const Quantization& its = view.quantization;
+  const Quantization& quantization = view.quantization;
   std::int64_t scales_at = 0, zeros_at = 0, lead = 0;
-  if (scales_lie_apart(its) && window.size_bytes > 0) {
+  if (scales_lie_apart(quantization) && window.size_bytes > 0) {
     const Strides stride = strides(plan_.problem, role);
     const std::int64_t ld = role == Role::a ? stride.row : stride.column;
-    const auto codes_in = [&](std::int64_t bytes) { return bytes / block_bytes(its) * block_codes(its); };
+    const auto codes_in = [&](std::int64_t bytes) { return bytes / block_bytes(quantization) * block_codes(quantization); };
     const std::int64_t first = codes_in(window.offset_bytes) + of_item, last = first + codes_in(window.size_bytes) - 1;
     lead = first % ld;
-    const auto before = [&](std::int64_t code) { return bytes_before(its, ld, code / ld, code % ld); };
-    const std::int64_t scale_bytes = element_bytes(its.scales), scales = before(first).scales, zeros = before(first - lead).zeros;
+    const auto before = [&](std::int64_t code) { return bytes_before(quantization, ld, code / ld, code % ld); };
+    const std::int64_t scale_bytes = element_bytes(quantization.scales), scales = before(first).scales,
+                       zeros = before(first - lead).zeros;
     scales_at = dispatch_.bind(gl::binding_scales, {view.scales.buffer, view.scales.offset_bytes + scales},
                                before(last).scales + scale_bytes - scales) /
                 scale_bytes;
-    if (its.zeros)
+    if (quantization.zeros)
       zeros_at =
           dispatch_.bind(gl::binding_zeros, {view.zeros.buffer, view.zeros.offset_bytes + zeros}, before(last).zeros + 1 - zeros);
   }

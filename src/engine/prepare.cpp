@@ -116,15 +116,15 @@ std::shared_ptr<PreparedConvolution> prepared_for(Engine::State& state, const Co
   return kept_or_made(state, state.convolutions, problem, options, [&](PreparedConvolution& made) {
     made.work = work_of(made.plan);
     for (const ConvolutionPlan::Shape& shape : made.plan.shapes) {
-      PreparedConvolution::Shape& its = made.shapes.emplace_back();
-      its.piece = piece_of(made.plan, shape.images, shape.rows);
+      PreparedConvolution::Shape& prepared = made.shapes.emplace_back();
+      prepared.piece = piece_of(made.plan, shape.images, shape.rows);
       for (std::size_t i = 0; i < shape.products.size(); ++i) {
         auto product = std::make_shared<Prepared>();
-        product->problem = problem_of(made.plan, its.piece, its.piece.products[i]);
+        product->problem = problem_of(made.plan, prepared.piece, prepared.piece.products[i]);
         product->options = options;
         product->plan = shape.products[i];
         product->work = size(product->plan).work;
-        its.products.push_back({std::move(product), nullptr});
+        prepared.products.push_back({std::move(product), nullptr});
       }
     }
   });

@@ -98,30 +98,30 @@ class Sample {
     }
   }
 
-  void draw_codes(const Quantization& its, std::int64_t rows, std::int64_t columns, std::int64_t ld, std::int64_t items,
+  void draw_codes(const Quantization& quantization, std::int64_t rows, std::int64_t columns, std::int64_t ld, std::int64_t items,
                   unsigned seed) {
     const std::int64_t all_rows = items * (rows + 1);
-    view_ = {.rows = rows, .columns = columns, .ld = ld, .quantization = its};
+    view_ = {.rows = rows, .columns = columns, .ld = ld, .quantization = quantization};
     stride_ = (rows + 1) * ld;
-    const QuantizedBytes sizes = quantized_bytes(its, all_rows, ld);
+    const QuantizedBytes sizes = quantized_bytes(quantization, all_rows, ld);
     const auto words = [](std::int64_t bytes) { return static_cast<std::size_t>(round_up(bytes, 16)); };
     bytes_.resize(words(sizes.codes));
     for (std::byte& each : bytes_) each = static_cast<std::byte>(next(seed));
-    const bool apart = scales_lie_apart(its), are_floats = apart && !is_integer(its.codes);
+    const bool apart = scales_lie_apart(quantization), are_floats = apart && !is_integer(quantization.codes);
     for (std::int64_t i = 0; i < sizes.codes && are_floats; ++i)
-      store_element(bytes_.data() + i, its.codes, static_cast<double>(next(seed) & 7u));
-    const std::int64_t block = block_bytes(its), blocks = ld / block_codes(its);
+      store_element(bytes_.data() + i, quantization.codes, static_cast<double>(next(seed) & 7u));
+    const std::int64_t block = block_bytes(quantization), blocks = ld / block_codes(quantization);
     for (std::int64_t i = 0; i < all_rows * blocks && !apart; ++i) {
       const float scale = numbers_.round ? static_cast<float>(any(seed)) : (i / blocks + i % blocks) % 2 == 0 ? 1.0F : 2.0F;
-      set_scales(its, std::span(bytes_).subspan(static_cast<std::size_t>(i * block), static_cast<std::size_t>(block)),
+      set_scales(quantization, std::span(bytes_).subspan(static_cast<std::size_t>(i * block), static_cast<std::size_t>(block)),
                  [&](int part) { return part % 2 == 0 ? scale : 3 - scale; });
     }
     scales_.resize(words(sizes.scales));
-    for (std::int64_t i = 0; i < sizes.scales; i += element_bytes(its.scales))
-      store_element(scales_.data() + i, its.scales, numbers_.round ? any(seed) : 1.0 + (next(seed) & 1u));
+    for (std::int64_t i = 0; i < sizes.scales; i += element_bytes(quantization.scales))
+      store_element(scales_.data() + i, quantization.scales, numbers_.round ? any(seed) : 1.0 + (next(seed) & 1u));
     zeros_.resize(words(sizes.zeros));
     for (std::byte& each : zeros_) each = static_cast<std::byte>(next(seed));
-    const QuantizedMatrix matrix{its, all_rows, ld, bytes_, scales_, zeros_};
+    const QuantizedMatrix matrix{quantization, all_rows, ld, bytes_, scales_, zeros_};
     std::vector<float> row(static_cast<std::size_t>(columns));
     for (std::int64_t i = 0; i < items * rows; ++i) {
       dequantize_row(matrix, i / rows * (rows + 1) + i % rows, 0, columns, row.data());

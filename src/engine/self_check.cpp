@@ -119,8 +119,8 @@ SmallProduct::SmallProduct(Engine::State& state, const Plan& like, const Limits&
   k_ = std::min(family.k_step(key_.kernel) + (a_by_vector ? 16 : 1), max.k);
   // Each code of a block, and one of the next; gemv takes 32 or 64 codes together. There are groups of thousands, which would
   // take long.
-  if (const Quantization& its = quantization(like.problem))
-    k_ = std::min(std::max(k_, std::clamp<std::int64_t>(block_codes(its), 32, 256) + 1), max.k);
+  if (const Quantization& quantization = glgemm::quantization(like.problem))
+    k_ = std::min(std::max(k_, std::clamp<std::int64_t>(block_codes(quantization), 32, 256) + 1), max.k);
   const bool one_layout = kernels::is_for_one_layout(key_.kernel), whole_columns = key_.b_along_k && !one_layout;
   const bool codes_by_vector = a_by_vector && like.problem.a.format.quantization;
   if (codes_by_vector || whole_columns) k_ = round_up(k_, codes_by_vector ? kernels::vector_elements(like.problem.a.format) : 16);
@@ -522,9 +522,9 @@ SelfCheck check_depthwise(Engine::State& state, const ProgramKey& key, const Lim
 /// Buffers of its own come and go meanwhile: afterwards others may have their names.
 template <class Check>
 SelfCheck with_other_buffers(Engine::State& state, const Check& check) {
-  const std::unique_ptr<Engine::State, void (*)(Engine::State*)> at_end(&state, [](Engine::State* its) {
-    its->sizes.clear();
-    its->forget_images();
+  const std::unique_ptr<Engine::State, void (*)(Engine::State*)> at_end(&state, [](Engine::State* engine) {
+    engine->sizes.clear();
+    engine->forget_images();
   });
   return check();
 }

@@ -318,12 +318,12 @@ namespace {
 
 void check_offset(const Problem& problem, Role role, std::int64_t offset) {
   if (offset < 0) refuse_product("an item's offset of {} is {}; it is not negative", letter(role), offset);
-  const Quantization& its = format_of(problem, role).quantization;
+  const Quantization& quantization = format_of(problem, role).quantization;
   const Strides stride = strides(problem, role);
-  const std::int64_t step = item_codes(its, std::max(stride.row, stride.column));
+  const std::int64_t step = item_codes(quantization, std::max(stride.row, stride.column));
   if (offset % step != 0)
     refuse_product("an item's offset of {} is {}, and {} is {}: it is a multiple of {}", letter(role), offset, letter(role),
-                   to_string(its), step);
+                   to_string(quantization), step);
 }
 
 /// The arrays beside the codes, as matrices of one row; without columns where there are none.
@@ -334,16 +334,16 @@ struct ArraysOfQuantization {
 
 ArraysOfQuantization arrays_of(const Gemm& product, const Problem& problem) {
   ArraysOfQuantization result;
-  const Quantization& its = quantization(problem);
-  if (problem.k == 0 || !scales_lie_apart(its)) return result;
+  const Quantization& quantization = glgemm::quantization(problem);
+  if (problem.k == 0 || !scales_lie_apart(quantization)) return result;
   const Role role = problem.a.format.quantization ? Role::a : Role::b;
   const BufferView& view = view_of(product, role);
   if (lines(view) == 0) return result;
   const std::int64_t ld = leading_dimension(view),
                      codes = largest_offset(product.batch, role) + (lines(view) - 1) * ld + width(view);
-  const QuantizedBytes bytes = bytes_beside(its, ld, codes);
+  const QuantizedBytes bytes = bytes_beside(quantization, ld, codes);
   result.scales_of = fmt::format("the scales of {}", letter(role));
-  result.scales = row_of(view.scales, bytes.scales / element_bytes(its.scales), its.scales);
+  result.scales = row_of(view.scales, bytes.scales / element_bytes(quantization.scales), quantization.scales);
   result.zeros_of = fmt::format("the zeros of {}", letter(role));
   result.zeros = row_of(view.zeros, bytes.zeros, Type::u8);
   return result;

@@ -85,8 +85,9 @@ bool decodes(const Problem& problem) {
 
 /// Whether codes are decoded one by one.
 bool decodes_codes(const Problem& problem) {
-  const Quantization& its = problem.a.format.quantization ? problem.a.format.quantization : problem.b.format.quantization;
-  return its && !decodes_fours(its);
+  const Quantization& quantization =
+      problem.a.format.quantization ? problem.a.format.quantization : problem.b.format.quantization;
+  return quantization && !decodes_fours(quantization);
 }
 
 /// Whether the elements of an operand that lie beside each other are of one row of op(A), or of one column of op(B).
@@ -193,8 +194,10 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
     for (const Role role : {Role::a, Role::b}) {
       const bool is_a = role == Role::a, along_k = runs_along_k(problem, role);
       const std::int64_t length = along_k ? k : is_a ? m : n, all = along_k ? problem.k : is_a ? problem.m : problem.n;
-      const Quantization& its = format_of(problem, role).quantization;
-      if (its ? !decodes_fours(its) || k % 4 != 0 || problem.k % 4 != 0 : !lies_well(problem, role, length, all)) return false;
+      const Quantization& quantization = format_of(problem, role).quantization;
+      if (quantization ? !decodes_fours(quantization) || k % 4 != 0 || problem.k % 4 != 0
+                       : !lies_well(problem, role, length, all))
+        return false;
     }
     return true;
   }

@@ -18,11 +18,11 @@ constexpr About about{.name = "cublas",
 struct MatrixRates {
   double f16, tf32, i8, f64;  ///< f64: for each multiply-add of doubles
 };
-MatrixRates matrix_rates(DeviceClass its) {
-  if (its == DeviceClass::nvidia_volta) return {8, 1, 4, 1};
-  if (its == DeviceClass::nvidia_turing) return {4, 1, 8, 1};
-  if (its == DeviceClass::nvidia_hopper) return {12, 6, 24, 2};
-  if (is_between(its, DeviceClass::nvidia_ampere, DeviceClass::nvidia_blackwell)) return {2, 1, 4, 1};
+MatrixRates matrix_rates(DeviceClass device_class) {
+  if (device_class == DeviceClass::nvidia_volta) return {8, 1, 4, 1};
+  if (device_class == DeviceClass::nvidia_turing) return {4, 1, 8, 1};
+  if (device_class == DeviceClass::nvidia_hopper) return {12, 6, 24, 2};
+  if (is_between(device_class, DeviceClass::nvidia_ampere, DeviceClass::nvidia_blackwell)) return {2, 1, 4, 1};
   return {1, 1, 1, 1};
 }
 

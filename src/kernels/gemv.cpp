@@ -71,13 +71,13 @@ bool lies_along_k(const Problem& problem) {
 /// Whether a GPU takes 16 bytes of elements, or a chunk of codes, at a time. Midgard's compiler keeps no chunk in registers, nor
 /// 16 elements that all become another type; those for Raspberry Pi 4 and 5 no 64 codes of blocks that are no whole words.
 bool takes_chunks(const Problem& problem, const Limits& limits) {
-  const ElementFormat& its = wide_format(problem);
+  const ElementFormat& format = wide_format(problem);
   if (limits.device_class == DeviceClass::arm_midgard) {
-    const bool converts = problem.a.format.type != problem.b.format.type || unpacks_halves({its.type});
-    return !its.quantization && (element_bytes(its.type) > 1 || !converts);
+    const bool converts = problem.a.format.type != problem.b.format.type || unpacks_halves({format.type});
+    return !format.quantization && (element_bytes(format.type) > 1 || !converts);
   }
   if (!is_between(limits.device_class, DeviceClass::broadcom_v3d4, DeviceClass::broadcom_v3d7)) return true;
-  return chunk_codes(its.quantization) < 64 || storage_bytes(its, block_codes(its.quantization)) % 4 == 0;
+  return chunk_codes(format.quantization) < 64 || storage_bytes(format, block_codes(format.quantization)) % 4 == 0;
 }
 
 /// Vectors that a workgroup brings to shared memory at a time, as shared_columns.glsl has it.
@@ -88,14 +88,14 @@ int shared_vectors(const Gemv& kernel) {
 /// The kernel with what it needs of B brought to shared memory, if that is of use: invocations along k, each with 16 bytes or a
 /// chunk of its own, would read one element here and one there. No more of them take turns along k than there is room for.
 Gemv shared(Gemv kernel, const Problem& problem, const Limits& limits, int workgroup) {
-  const Quantization& its = wide_format(problem).quantization;
+  const Quantization& quantization = wide_format(problem).quantization;
   const bool of_use =
-      its ? kernel.chunks == 1 && (kernel.tile_n > 1 || is_nvidia(limits)) : lies_along_k(problem) && kernel.tile_n > 1;
+      quantization ? kernel.chunks == 1 && (kernel.tile_n > 1 || is_nvidia(limits)) : lies_along_k(problem) && kernel.tile_n > 1;
   if (kernel.lanes_k < 8 || !of_use || shares_through_memory(limits)) return kernel;
   kernel.shared_b = 1;
   kernel.workgroup = workgroup;
   const auto bytes = static_cast<int>(element_bytes(sum_type(problem)));
-  const int turn = !its ? static_cast<int>(16 / element_bytes(wide_type(problem))) : chunk_codes(its);
+  const int turn = !quantization ? static_cast<int>(16 / element_bytes(wide_type(problem))) : chunk_codes(quantization);
   kernel.lanes_k = std::min(kernel.lanes_k, shared_vectors(kernel) * (16 / bytes) / kernel.tile_n / turn);
   return kernel;
 }
@@ -123,8 +123,8 @@ Gemv on_gpu(const Problem& problem, const Limits& limits, int few, int lanes) {
               .chunks = chunks};
     }
     // 64 codes of 5 or 6 bits take 20 registers, and 8 rows of them leave too few.
-    const ElementFormat& its = wide_format(problem);
-    const int rows = chunk_codes(its.quantization) == 64 && bytes_of_element(its) > 0.6 ? 4 : 8;
+    const ElementFormat& format = wide_format(problem);
+    const int rows = chunk_codes(format.quantization) == 64 && bytes_of_element(format) > 0.6 ? 4 : 8;
     return {lanes == 1 ? 1 : std::max(2, rows / few), few, lanes, invocations, 0};
   }
   if (shares_through_memory(limits)) {  // what their compilers keep in registers

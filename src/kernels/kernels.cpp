@@ -25,8 +25,8 @@ namespace {
 
 /// The place of a parameter in the family's list.
 std::size_t place_of(const Kernel& kernel, std::string_view name) {
-  const Family& its = family(kernel);
-  if (const std::size_t place = its.place_of(name); place < its.count()) return place;
+  const Family& family = kernels::family(kernel);
+  if (const std::size_t place = family.place_of(name); place < family.count()) return place;
   const std::vector<KernelParameter> list = parameters(kernel);
   throw std::invalid_argument(fmt::format("kernel {} has no parameter \"{}\"; it has {}", glgemm::name(kernel), name,
                                           names_of(list, &KernelParameter::name)));
@@ -137,10 +137,10 @@ std::int64_t shared_bytes(const Kernel& kernel, Type type) {
 }
 
 std::string why_not(const Problem& problem, const Kernel& kernel, const Limits& limits) {
-  const ProductFamily& its = product_family(kernel);
-  if (std::string reason = its.malformed(kernel); !reason.empty()) return reason;
+  const ProductFamily& family = product_family(kernel);
+  if (std::string reason = family.malformed(kernel); !reason.empty()) return reason;
   const auto who = [&] { return to_string(kernel); };
-  const std::array<int, 3> size = its.workgroup(kernel);
+  const std::array<int, 3> size = family.workgroup(kernel);
   const int invocations = size[0] * size[1] * size[2];
   if (invocations > limits.workgroup_invocations)
     return fmt::format("{} needs workgroups of {} invocations; the driver allows {}", who(), invocations,
@@ -149,16 +149,16 @@ std::string why_not(const Problem& problem, const Kernel& kernel, const Limits& 
     if (size[axis] > limits.workgroup_size[axis])
       return fmt::format("{} needs workgroups of {} invocations along {}; the driver allows {}", who(), size[axis], "xyz"[axis],
                          limits.workgroup_size[axis]);
-  if (const std::int64_t bytes = its.shared_bytes(kernel, sum_type(problem)); bytes > limits.shared_bytes)
+  if (const std::int64_t bytes = family.shared_bytes(kernel, sum_type(problem)); bytes > limits.shared_bytes)
     return fmt::format("{} needs {} bytes of shared memory; the driver has {}", who(), bytes, limits.shared_bytes);
-  if (its.panels(kernel) == VectorReads::image && limits.image_buffer_bytes == 0)
+  if (family.panels(kernel) == VectorReads::image && limits.image_buffer_bytes == 0)
     return who() + " reads panels as an image, and the driver has no buffer textures for that";
-  const kernels::MaxSizes max = its.max_sizes(kernel);
+  const kernels::MaxSizes max = family.max_sizes(kernel);
   for (const auto& [letter, value, most] :
        {std::tuple{'m', problem.m, max.m}, std::tuple{'n', problem.n, max.n}, std::tuple{'k', problem.k, max.k}})
     if (value > most) return fmt::format("{} is for {} of at most {}, and {} is {}", who(), letter, most, letter, value);
   if (std::string reason = lacks_buffers(problem, kernel, limits); !reason.empty()) return reason;
-  return its.cannot(problem, kernel, limits);
+  return family.cannot(problem, kernel, limits);
 }
 
 std::string to_string(const ProgramKey& key) {
@@ -235,23 +235,23 @@ int word_shift(Type type) {
 
 /// The macros of quantization.glsl.
 void add_quantization(const ProgramKey& key, std::vector<Macro>& macros) {
-  const Quantization& its = key.a.quantization ? key.a.quantization : key.b.quantization;
+  const Quantization& quantization = key.a.quantization ? key.a.quantization : key.b.quantization;
   std::string formats;
 #define GLGEMM_ROW(name, NAME, number, ...) \
   formats += fmt::format("{} {} = {}", formats.empty() ? "const int" : ",", #NAME, number);
   GLGEMM_QUANTIZED_FORMATS(GLGEMM_ROW)
 #undef GLGEMM_ROW
-  macros.emplace_back("FORMATS", fmt::format("{}, SCALES_BYTE = {};", formats, info(its.format).scales_at));
+  macros.emplace_back("FORMATS", fmt::format("{}, SCALES_BYTE = {};", formats, info(quantization.format).scales_at));
   macros.emplace_back("QUANTIZED", key.a.quantization ? 1 : key.b.quantization ? 2 : 0);
-  macros.emplace_back("FORMAT", static_cast<int>(its.format));
-  macros.emplace_back("BLOCK_CODES", info(its.format).codes);
-  macros.emplace_back("BLOCK_BYTES", info(its.format).bytes);
-  macros.emplace_back("CHUNK_CODES", decodes_chunks(its) ? chunk_codes(its) : 0);
-  macros.emplace_back("CODE_BITS", its.bits > 0 ? its.bits : 4);
-  macros.emplace_back("GROUP", its.group > 0 ? its.group : 32);
-  macros.emplace_back("ZEROS", its.zeros ? 1 : 0);
-  macros.emplace_back("SCALES", static_cast<int>(its.scales));
-  macros.emplace_back("CODES", static_cast<int>(its.codes));
+  macros.emplace_back("FORMAT", static_cast<int>(quantization.format));
+  macros.emplace_back("BLOCK_CODES", info(quantization.format).codes);
+  macros.emplace_back("BLOCK_BYTES", info(quantization.format).bytes);
+  macros.emplace_back("CHUNK_CODES", decodes_chunks(quantization) ? chunk_codes(quantization) : 0);
+  macros.emplace_back("CODE_BITS", quantization.bits > 0 ? quantization.bits : 4);
+  macros.emplace_back("GROUP", quantization.group > 0 ? quantization.group : 32);
+  macros.emplace_back("ZEROS", quantization.zeros ? 1 : 0);
+  macros.emplace_back("SCALES", static_cast<int>(quantization.scales));
+  macros.emplace_back("CODES", static_cast<int>(quantization.codes));
 }
 
 }  // namespace
@@ -336,8 +336,8 @@ bool decodes_fours(const Quantization& quantization) {
 }
 
 bool reads_array_of_quantization(const ProgramKey& key, unsigned buffer) {
-  const Quantization& its = key.a.quantization ? key.a.quantization : key.b.quantization;
-  return buffer == binding_scales ? scales_lie_apart(its) : its.zeros;
+  const Quantization& quantization = key.a.quantization ? key.a.quantization : key.b.quantization;
+  return buffer == binding_scales ? scales_lie_apart(quantization) : quantization.zeros;
 }
 
 double bytes_of_element(const ElementFormat& format) {
@@ -346,12 +346,13 @@ double bytes_of_element(const ElementFormat& format) {
 }
 
 int arrays_read_apart(const Problem& problem, const Kernel& kernel) {
-  const Quantization& its = problem.a.format.quantization ? problem.a.format.quantization : problem.b.format.quantization;
+  const Quantization& quantization =
+      problem.a.format.quantization ? problem.a.format.quantization : problem.b.format.quantization;
   const Type sums = sum_type(problem);
   // A transposed product has the other operand's panels, or none.
   const bool packs = product_family(kernel).panels(kernel) != VectorReads::none && panel_width(kernel, Role::a, sums) > 0 &&
                      panel_width(kernel, Role::b, sums) > 0;
-  return (packs ? 0 : arrays_apart(its)) + (has_offsets(problem) ? 1 : 0);
+  return (packs ? 0 : arrays_apart(quantization)) + (has_offsets(problem) ? 1 : 0);
 }
 
 bool has_offsets(const Problem& problem) {
@@ -423,10 +424,10 @@ bool lies_well(const Problem& problem, Role role, std::int64_t length, std::int6
 
 bool lies_in_vectors_along_k(const Problem& problem, Role role, std::int64_t k) {
   const Operand& operand = role == Role::a ? problem.a : problem.b;
-  const ElementFormat& its = operand.format;
+  const ElementFormat& format = operand.format;
   const Strides stride = strides(problem, role);
   const std::int64_t along = role == Role::a ? stride.column : stride.row, across = role == Role::a ? stride.row : stride.column;
-  const auto is_whole = [&](std::int64_t elements) { return elements % vector_elements(its) == 0; };
+  const auto is_whole = [&](std::int64_t elements) { return elements % vector_elements(format) == 0; };
   return operand.aligned && !problem.items && along == 1 &&
          ((role == Role::a ? problem.m : problem.n) <= 1 || is_whole(across)) && (problem.batch <= 1 || is_whole(stride.item)) &&
          is_whole(k) && is_whole(problem.k);
@@ -463,8 +464,8 @@ bool is_for_one_layout(const Kernel& kernel) {
 }
 
 std::int64_t panel_width(const Kernel& kernel, Role role, Type type) {
-  const ProductFamily& its = product_family(kernel);
-  return its.panels(kernel) == VectorReads::none ? 0 : its.panel_width(kernel, role, type);
+  const ProductFamily& family = product_family(kernel);
+  return family.panels(kernel) == VectorReads::none ? 0 : family.panel_width(kernel, role, type);
 }
 
 std::int64_t packed_items(const Problem& problem, Role role, std::int64_t items) {
@@ -473,10 +474,10 @@ std::int64_t packed_items(const Problem& problem, Role role, std::int64_t items)
 
 std::int64_t max_k(const Kernel& kernel, std::int64_t loop_iterations) {
   constexpr std::int64_t unlimited = std::numeric_limits<std::int32_t>::max() / 2;  // p0 + TILE stays an int in the shader
-  const ProductFamily& its = product_family(kernel);
-  const std::int64_t step = its.k_step(kernel);
+  const ProductFamily& family = product_family(kernel);
+  const std::int64_t step = family.k_step(kernel);
   if (loop_iterations <= 0) return unlimited / step * step;
-  const Loops loops = its.loops(kernel);
+  const Loops loops = family.loops(kernel);
   return std::max<std::int64_t>(1, (std::min(unlimited, loop_iterations) - loops.outside) / loops.of_a_step) * step;
 }
 

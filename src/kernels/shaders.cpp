@@ -13,15 +13,15 @@ void append(std::string& text, std::string_view file, int source, int& included)
   constexpr std::string_view include = "#include \"", extension = "_include_directive : require";
   std::string_view rest = embedded::text(file);
   for (int line = 1; !rest.empty(); ++line) {
-    const std::string_view its = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), its.size() + 1));
-    if (its.starts_with(include)) {
-      const std::string_view name = its.substr(include.size());
+    const std::string_view line_text = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line_text.size() + 1));
+    if (line_text.starts_with(include)) {
+      const std::string_view name = line_text.substr(include.size());
       text += "#line 1 " + std::to_string(++included) + "\n";
       append(text, name.substr(0, name.find('"')), included, included);
       text += "\n#line " + std::to_string(line + 1) + ' ' + std::to_string(source);
-    } else if (!its.ends_with(extension)) {
-      text += its;
+    } else if (!line_text.ends_with(extension)) {
+      text += line_text;
     }
     text += '\n';
   }

@@ -467,9 +467,9 @@ void plan_shapes(ConvolutionPlan& plan, const Limits& limits, const PlanOptions&
       const ConvolutionPiece piece = piece_of(plan, images, rows);
       plan.shapes.push_back({images, rows, piece.border, {}});
       for (const ConvolutionProduct& product : piece.products) {
-        Plan its = make_plan(problem_of(plan, piece, product), limits, options_of_products(plan, options), why_not);
-        needed = std::max(needed, its.workspace.size_bytes);
-        plan.shapes.back().products.push_back(std::move(its));
+        Plan product_plan = make_plan(problem_of(plan, piece, product), limits, options_of_products(plan, options), why_not);
+        needed = std::max(needed, product_plan.workspace.size_bytes);
+        plan.shapes.back().products.push_back(std::move(product_plan));
       }
     }
   const std::int64_t copied = plan.border().size_bytes;

@@ -60,26 +60,27 @@ std::array<Dimension, Extents::max_dimensions> dimensions_of(const Convolution& 
   for (std::size_t d = 0; d < count; ++d) {
     const auto value = [&](const Extents& extents, std::int64_t without) { return extents.empty() ? without : extents[d]; };
     if (input[d] < 0 || input[d] > std::numeric_limits<std::int32_t>::max()) refuse_convolution("images of {}", text_of(input));
-    Dimension& its = result[d];
-    its = {input[d], filter[d], value(convolution.stride, 1), value(convolution.dilation, 1), 0, 0, convolution.transposed};
+    Dimension& dimension = result[d];
+    dimension = {input[d], filter[d], value(convolution.stride, 1), value(convolution.dilation, 1), 0, 0, convolution.transposed};
     if (padding.kind == Padding::Kind::given) {
-      its.before = value(padding.before, 0);
-      its.after = value(padding.after, 0);
+      dimension.before = value(padding.before, 0);
+      dimension.after = value(padding.after, 0);
     } else if (padding.kind != Padding::Kind::valid) {
       // Transposed, each output of which a convolution makes the input belongs to it: the largest, or the one that is given.
       const Extents& given = convolution.output.size;
-      const bool is_given = given.size() == count && given[d] > (input[d] - 1) * its.stride && given[d] <= input[d] * its.stride;
-      const std::int64_t wanted = !convolution.transposed ? ceil_div(input[d], its.stride)
+      const bool is_given =
+          given.size() == count && given[d] > (input[d] - 1) * dimension.stride && given[d] <= input[d] * dimension.stride;
+      const std::int64_t wanted = !convolution.transposed ? ceil_div(input[d], dimension.stride)
                                   : is_given              ? given[d]
-                                                          : input[d] * its.stride;
+                                                          : input[d] * dimension.stride;
       const std::int64_t all =
-          convolution.transposed ? its.output() - wanted : (wanted - 1) * its.stride + its.reach() - input[d];
+          convolution.transposed ? dimension.output() - wanted : (wanted - 1) * dimension.stride + dimension.reach() - input[d];
       const std::int64_t less = std::max<std::int64_t>(all, 0) / 2, more = std::max<std::int64_t>(all, 0) - less;
-      its.before = padding.kind == Padding::Kind::same_upper ? less : more;
-      its.after = padding.kind == Padding::Kind::same_upper ? more : less;
-      if (convolution.transposed) its.after = all - its.before;  // an output may be larger than what filters reach
+      dimension.before = padding.kind == Padding::Kind::same_upper ? less : more;
+      dimension.after = padding.kind == Padding::Kind::same_upper ? more : less;
+      if (convolution.transposed) dimension.after = all - dimension.before;  // an output may be larger than what filters reach
     }
-    if (input[d] > 0 && its.output() + its.most_more() < 0)
+    if (input[d] > 0 && dimension.output() + dimension.most_more() < 0)
       refuse_convolution(
           "filters of {}{} leave images of {}", text_of(filter),
           std::all_of(convolution.dilation.begin(), convolution.dilation.end(), [](std::int64_t each) { return each == 1; })
@@ -173,13 +174,13 @@ ConvolutionProblem problem_of(const Convolution& convolution) {
                              .transposed = convolution.transposed};
   const std::size_t lacks = Extents::max_dimensions - expected.size();
   for (std::size_t d = 0; d < expected.size(); ++d) {
-    const Dimension& its = dimensions[d];
-    problem.input[lacks + d] = its.input;
+    const Dimension& dimension = dimensions[d];
+    problem.input[lacks + d] = dimension.input;
     problem.output[lacks + d] = output.size[d];
-    problem.filter[lacks + d] = its.filter;
-    problem.stride[lacks + d] = its.stride;
-    problem.dilation[lacks + d] = its.dilation;
-    problem.before[lacks + d] = its.before;
+    problem.filter[lacks + d] = dimension.filter;
+    problem.stride[lacks + d] = dimension.stride;
+    problem.dilation[lacks + d] = dimension.dilation;
+    problem.before[lacks + d] = dimension.before;
   }
   problem.input_aligned = input.offset_bytes % 16 == 0;
   problem.filters_aligned = filters.offset_bytes % 16 == 0;

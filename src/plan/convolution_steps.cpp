@@ -96,15 +96,15 @@ Grid depthwise_grid(const ConvolutionPlan& plan, const DepthwiseWork& work, std:
 }
 
 Step next_depthwise(const ConvolutionPlan& plan, ConvolutionCursor& cursor, double work) {
-  const DepthwiseWork its = depthwise_work(plan.problem, *plan.program);
-  const ConvolutionProblem& problem = its.problem;
+  const DepthwiseWork depthwise = depthwise_work(plan.problem, *plan.program);
+  const ConvolutionProblem& problem = depthwise.problem;
   const std::int64_t images = images_at(plan, cursor.place), image = cursor.place.image;
-  auto [step, at_end] = next_of(depthwise_grid(plan, its, images), Stage::depthwise, cursor.at, work);
+  auto [step, at_end] = next_of(depthwise_grid(plan, depthwise, images), Stage::depthwise, cursor.at, work);
   step.barrier_before = step.barrier_before && image == 0;
   step.first_item = image;
   step.piece_items = images;
-  const std::int64_t of_a = its.input.image * its.vector * element_bytes(problem.input_type),
-                     of_c = its.output.image * element_bytes(problem.output_type);
+  const std::int64_t of_a = depthwise.input.image * depthwise.vector * element_bytes(problem.input_type),
+                     of_c = depthwise.output.image * element_bytes(problem.output_type);
   step.a = {image * of_a, images * of_a};
   step.b = {0, volume(problem.filter) * problem.output_channels * element_bytes(problem.filters.type)};
   step.c = {image * of_c, images * of_c};
@@ -214,8 +214,9 @@ std::array<double, stage_count> work_of(const ConvolutionPlan& plan) {
   for (const ConvolutionPlan::Shape& shape : plan.shapes) {
     const auto pieces = static_cast<double>(pieces_of(plan, shape));
     for (const Plan& product : shape.products) {
-      const PlanSize its = size(product);
-      for (std::size_t i = 0; i < stage_count; ++i) result[i] += pieces * static_cast<double>(plan.problem.groups) * its.work[i];
+      const PlanSize product_size = size(product);
+      for (std::size_t i = 0; i < stage_count; ++i)
+        result[i] += pieces * static_cast<double>(plan.problem.groups) * product_size.work[i];
     }
     const ConvolutionPlace place{.image = shape.images == plan.piece_images ? 0 : plan.problem.batch - shape.images,
                                  .shape = static_cast<std::size_t>(&shape - plan.shapes.data())};

@@ -48,10 +48,10 @@ std::int64_t max_window_bytes(const Problem& problem, const Limits& limits) {
 
 /// Whether the device may have no room for all buffers of gemm.glsl.
 bool has_few_buffers(const Problem& problem, const Limits& limits) {
-  const Quantization& its = quantization(problem);
-  const auto most = its.zeros || kernels::has_offsets(problem) ? kernels::storage_buffers
-                    : scales_lie_apart(its)                    ? kernels::binding_zeros
-                                                               : kernels::binding_scales;
+  const Quantization& quantization = glgemm::quantization(problem);
+  const auto most = quantization.zeros || kernels::has_offsets(problem) ? kernels::storage_buffers
+                    : scales_lie_apart(quantization)                    ? kernels::binding_zeros
+                                                                        : kernels::binding_scales;
   return limits.storage_blocks < most;
 }
 
@@ -79,8 +79,8 @@ class PieceCutter {
 
   /// Why not even one element fits a binding; nothing if it does.
   std::string why_no_element_fits() const {
-    const Quantization& its = quantization(problem_);
-    const std::int64_t block = its ? block_bytes(its) : 0;
+    const Quantization& quantization = glgemm::quantization(problem_);
+    const std::int64_t block = quantization ? block_bytes(quantization) : 0;
     for (const Role role : roles(problem_)) {
       const Operand& x = operand(problem_, role);
       const std::int64_t most = elements_in(x.format, max_bytes_);
@@ -91,7 +91,7 @@ class PieceCutter {
     if (max_bytes_ >= std::max(element_bytes(sum_type(problem_)), block)) return {};
     return fmt::format("gemm: storage blocks of {} bytes at offsets aligned to {} have no room for one {}",
                        limits_.storage_block_bytes, limits_.storage_offset_alignment,
-                       block > 0 ? fmt::format("block of {}", to_string(its)) : "element");
+                       block > 0 ? fmt::format("block of {}", to_string(quantization)) : "element");
   }
 
   /// Every index is an int in the shader, the bias fits a binding, and no invocation's loops exceed their limit.

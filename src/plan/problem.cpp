@@ -133,24 +133,25 @@ void validate_operand(const Problem& problem, Role role) {
 /// What validate() says of a quantised operand.
 void validate_quantized(const Problem& problem, Role role) {
   const Operand& x = operand(problem, role);
-  const Quantization& its = x.format.quantization;
-  validate(its);
+  const Quantization& quantization = x.format.quantization;
+  validate(quantization);
   const char which = letter(role);
   if (x.format.type != Type::f32)
-    refuse_product("{} is {}, whose codes stand for f32, and its type is {}", which, to_string(its), to_string(x.format.type));
+    refuse_product("{} is {}, whose codes stand for f32, and its type is {}", which, to_string(quantization),
+                   to_string(x.format.type));
   const Strides stride = strides(problem, role);
-  const std::int64_t codes = block_codes(its), along_k = role == Role::a ? stride.column : stride.row,
+  const std::int64_t codes = block_codes(quantization), along_k = role == Role::a ? stride.column : stride.row,
                      ld = stride.row + stride.column - along_k;
   if ((x.layout == Layout::row_major) == is_transposed(problem, role) ? role == Role::a : role == Role::b)
-    refuse_product("{} is {}, and its codes do not lie along k: {}", which, to_string(its),
+    refuse_product("{} is {}, and its codes do not lie along k: {}", which, to_string(quantization),
                    role == Role::a ? "op(A) has contiguous columns" : "op(B) has contiguous rows");
   // What begins within a block could not be read.
   for (const auto& [what, value] : {std::pair{"ld", ld}, std::pair{"the distance of its items", x.batch_stride}})
     if (value % codes != 0)
-      refuse_product("{} is {}, in blocks of {} codes, and {} is {}, no multiple of that", which, to_string(its), codes, what,
-                     value);
-  if (x.batch_stride % item_codes(its, ld) != 0)
-    refuse_product("{} is {}, and the distance of its items is {}, no multiple of its ld of {}", which, to_string(its),
+      refuse_product("{} is {}, in blocks of {} codes, and {} is {}, no multiple of that", which, to_string(quantization), codes,
+                     what, value);
+  if (x.batch_stride % item_codes(quantization, ld) != 0)
+    refuse_product("{} is {}, and the distance of its items is {}, no multiple of its ld of {}", which, to_string(quantization),
                    x.batch_stride, ld);
 }
 

@@ -133,9 +133,9 @@ struct Position {
 /// The window of the piece of an operand whose first element is that at `row` and `column` of item `item`.
 Window window(const Problem& problem, Role role, std::int64_t row, std::int64_t column, std::int64_t item, const Piece& piece) {
   const Strides stride = strides(problem, role);
-  const ElementFormat& its = format_of(problem, role);
-  return {storage_bytes(its, row * stride.row + column * stride.column + item * stride.item),
-          storage_bytes(its, extent(problem, role, piece))};
+  const ElementFormat& format = format_of(problem, role);
+  return {storage_bytes(format, row * stride.row + column * stride.column + item * stride.item),
+          storage_bytes(format, extent(problem, role, piece))};
 }
 
 /// The windows of the operands that the stage reads as they lie, and of what it writes outside the workspace.

@@ -313,10 +313,10 @@ Array matmul(const Array& a, const Array& b) {
 
 std::string described(const Array& array) {
   const Elements* elements = array.storage->elements.get();
-  const Quantization its = elements ? elements->quantization : Quantization();
-  return fmt::format("<glgemm.Array of {}, shape {}, {}{}>", its ? to_string(its) : std::string(info(array.layout.type).numpy),
-                     text(array.layout.shape), elements ? "on " : "freed",
-                     elements ? array.storage->service->device().renderer : std::string());
+  const Quantization quantization = elements ? elements->quantization : Quantization();
+  return fmt::format(
+      "<glgemm.Array of {}, shape {}, {}{}>", quantization ? to_string(quantization) : std::string(info(array.layout.type).numpy),
+      text(array.layout.shape), elements ? "on " : "freed", elements ? array.storage->service->device().renderer : std::string());
 }
 
 int visit_owner(const Array& array, visitproc visit, void* arg) {
@@ -356,8 +356,8 @@ them, or by free().)");
       .def_property_readonly(
           "format",
           [](const Array& a) {
-            const Quantization its = elements_of(a)->quantization;
-            return its ? std::optional(to_string(its)) : std::nullopt;
+            const Quantization quantization = elements_of(a)->quantization;
+            return quantization ? std::optional(to_string(quantization)) : std::nullopt;
           },
           "What the codes of a quantised array are, such as 'q4_k'; None where the elements are numbers.")
       .def_property_readonly("T", &transposed, "A view with the dimensions in reverse order.")

@@ -38,7 +38,7 @@ class StartedWork final : public Kept {
 
  private:
   struct Running {
-    explicit Running(std::shared_ptr<Service> its) : service(std::move(its)) {}
+    explicit Running(std::shared_ptr<Service> shared_service) : service(std::move(shared_service)) {}
     ~Running() { service->discard(std::move(job)); }
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;

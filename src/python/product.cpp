@@ -204,9 +204,9 @@ std::string explain(const Array& a, const Array& b, const Terms& terms) {
   const Placed at_a = placed(terms.who, a, of_a), at_b = placed(terms.who, b, of_b);
   const BuiltGemm built(at_a, at_b, at_c, terms);
   const auto storage = [](const char* name, const Array& array, const Placed& at, const BufferView& view) {
-    const Quantization its = elements_of(array)->quantization;
+    const Quantization quantization = elements_of(array)->quantization;
     return fmt::format("{}: {} {}, on the device{}\n", name, text(array.layout.shape),
-                       its ? to_string(its) : std::string(info(array.layout.type).numpy),
+                       quantization ? to_string(quantization) : std::string(info(array.layout.type).numpy),
                        view.indexing                       ? ", by tables of offsets"
                        : at.elements != elements_of(array) ? ", copied first"
                                                            : "");

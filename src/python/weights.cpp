@@ -118,7 +118,7 @@ std::optional<MatrixLines> code_lines(const Strided& array) {
 }
 
 BufferView view_of_codes(const Elements& elements, std::int64_t lines, std::int64_t width, std::int64_t ld, std::int64_t offset) {
-  const Quantization& its = elements.quantization;
+  const Quantization& quantization = elements.quantization;
   const BufferView whole = elements.matrix ? elements.matrix->view() : BufferView{.buffer = elements.codes_at.buffer};
   BufferView view{.buffer = whole.buffer,
                   .rows = lines,
@@ -127,27 +127,28 @@ BufferView view_of_codes(const Elements& elements, std::int64_t lines, std::int6
                   .type = Type::f32,
                   .bands = whole.bands,
                   .band_lines = whole.band_lines,
-                  .quantization = its,
+                  .quantization = quantization,
                   .scales = elements.scales_at,
                   .zeros = elements.zeros_at};
   if (elements.scales) view.scales = {elements.scales->view().buffer};
   if (elements.zeros) view.zeros = {elements.zeros->view().buffer};
   if (lines == 0 || width == 0) return view;
-  const std::int64_t row = elements.row_codes, codes = block_codes(its), first = offset / row, column = offset % row;
+  const std::int64_t row = elements.row_codes, codes = block_codes(quantization), first = offset / row, column = offset % row;
   view.ld = lines > 1 ? ld : row;
   if (column % codes != 0)
     throw std::invalid_argument(fmt::format("a part of an array of {} begins at element {} of a row, within a block of {}",
-                                            to_string(its), column, codes));
-  if (scales_lie_apart(its) && view.ld != row)
-    throw std::invalid_argument(fmt::format("a part of an array of {} leaves out rows, whose scales lie apart", to_string(its)));
+                                            to_string(quantization), column, codes));
+  if (scales_lie_apart(quantization) && view.ld != row)
+    throw std::invalid_argument(
+        fmt::format("a part of an array of {} leaves out rows, whose scales lie apart", to_string(quantization)));
   if (!view.bands.empty() && (offset != 0 || lines != elements.rows))
     throw std::invalid_argument(
         "an array of codes that lies in several buffers, since the driver gives none that is so large, "
         "is used whole");
-  if (const std::int64_t group = column / codes; its.zeros && group * its.bits % 8 != 0)
+  if (const std::int64_t group = column / codes; quantization.zeros && group * quantization.bits % 8 != 0)
     throw std::invalid_argument(fmt::format("a part of an array of {} begins at group {} of a row, whose zero lies within a byte",
-                                            to_string(its), group));
-  const QuantizedBytes before = bytes_before(its, row, first, column);
+                                            to_string(quantization), group));
+  const QuantizedBytes before = bytes_before(quantization, row, first, column);
   view.offset_bytes += before.codes;
   view.scales.offset_bytes += before.scales;
   view.zeros.offset_bytes += before.zeros;

@@ -72,18 +72,19 @@ HostMatrix host_matrix(const QuantizedMatrix& matrix) {
 HostMatrix host_matrix(const QuantizedMatrix& matrix, const Section& part) {
   require_arrays(matrix);
   check_section("host_matrix", matrix.rows, matrix.columns, Type::f32, part, Type::f32);
-  const Quantization& its = matrix.quantization;
-  if (const std::int64_t unit = section_codes(its); part.column % unit != 0)
+  const Quantization& quantization = matrix.quantization;
+  if (const std::int64_t unit = section_codes(quantization); part.column % unit != 0)
     throw std::invalid_argument(fmt::format("host_matrix: a part of {} begins at a multiple of {} codes, and not at {}",
-                                            to_string(its), unit, part.column));
-  HostMatrix result{.rows = part.rows, .columns = part.columns, .quantization = its};
+                                            to_string(quantization), unit, part.column));
+  HostMatrix result{.rows = part.rows, .columns = part.columns, .quantization = quantization};
   for (const std::span<const std::byte> array : {matrix.codes, matrix.scales, matrix.zeros})
     result.memory.push_back({array.data(), 1, std::ssize(array), std::ssize(array)});
   result.read_codes = [=](const Section& section, const QuantizedTarget& to) {
-    const QuantizedBytes line = quantized_bytes(its, 1, section.columns);
+    const QuantizedBytes line = quantized_bytes(quantization, 1, section.columns);
     for (std::int64_t i = 0; i < section.rows; ++i) {
-      const QuantizedBytes from = bytes_before(its, matrix.columns, part.row + section.row + i, part.column + section.column);
-      const QuantizedBytes at = bytes_before(its, section.columns, i, 0);
+      const QuantizedBytes from =
+          bytes_before(quantization, matrix.columns, part.row + section.row + i, part.column + section.column);
+      const QuantizedBytes at = bytes_before(quantization, section.columns, i, 0);
       const auto copy = [](std::byte* target, std::span<const std::byte> source, std::int64_t begin, std::int64_t bytes) {
         if (bytes > 0) std::memcpy(target, source.data() + begin, static_cast<std::size_t>(bytes));
       };

@@ -40,8 +40,8 @@ std::int64_t max_codes(const Quantization& quantization, std::int64_t width, std
 }
 
 std::int64_t window_bytes(const Problem& problem, Role role, std::int64_t rows, std::int64_t k) {
-  const ElementFormat& its = format_of(problem, role);
-  return its.quantization ? quantized_layout(its.quantization, rows, k).size_bytes : rows * k * element_bytes(its.type);
+  const ElementFormat& format = format_of(problem, role);
+  return format.quantization ? quantized_layout(format.quantization, rows, k).size_bytes : rows * k * element_bytes(format.type);
 }
 
 void read_wide(const HostMatrix& matrix, const Section& section, std::byte* room) {

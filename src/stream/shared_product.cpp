@@ -86,9 +86,9 @@ void SharedProduct::plan(Worker& one) noexcept {
       plan_within(one, limit);
     }
     report_plan(one);
-  } catch (const MemoryTooSmall& its) {
-    const StreamMemory limits{its.limits.device, its.limits.both > 0 ? memory_limit_ : 0};  // and not one's share
-    const StreamMemory least{its.least.device, its.least.both * std::ssize(workers_)};
+  } catch (const MemoryTooSmall& error) {
+    const StreamMemory limits{error.limits.device, error.limits.both > 0 ? memory_limit_ : 0};  // and not one's share
+    const StreamMemory least{error.least.device, error.least.both * std::ssize(workers_)};
     one.failure = std::make_exception_ptr(MemoryTooSmall(limits, least));
   } catch (...) {
     one.failure = std::current_exception();

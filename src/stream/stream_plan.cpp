@@ -96,9 +96,10 @@ constexpr std::int64_t max_strip = std::int64_t{16} << 20, max_strips = 64;
 
 /// The least bytes of a strip. A strip of codes has room for a part that begins and ends where sections may.
 std::int64_t min_strip(const Problem& problem) {
-  const Quantization& its = quantization(problem);
-  return its ? std::max(min_strip_of_elements, round_up(quantized_layout(its, 1, section_codes(its)).size_bytes, 256))
-             : min_strip_of_elements;
+  const Quantization& quantization = glgemm::quantization(problem);
+  return quantization ? std::max(min_strip_of_elements,
+                                 round_up(quantized_layout(quantization, 1, section_codes(quantization)).size_bytes, 256))
+                      : min_strip_of_elements;
 }
 
 /// Strips within that much memory: as small as they can be without many dispatches.
@@ -153,9 +154,9 @@ class Cutter {
   bool keeps_k() const { return nominal_.precision != Precision::standard; }
   /// The price of a byte of A or B. To decode a code takes a CPU no less time than to move a float, which has so many more bytes.
   double price(Role role, double of_element) const {
-    const ElementFormat& its = format_of(problem_, role);
-    if (!its.quantization || !limits_.cpu) return of_element;
-    return of_element * static_cast<double>(element_bytes(its.type)) / bytes_as_it_lies(role, 1);
+    const ElementFormat& format = format_of(problem_, role);
+    if (!format.quantization || !limits_.cpu) return of_element;
+    return of_element * static_cast<double>(element_bytes(format.type)) / bytes_as_it_lies(role, 1);
   }
   /// A cut of these sizes, with what it costs.
   Cut measured(std::int64_t piece_m, std::int64_t piece_n, std::int64_t piece_k) const;
@@ -371,9 +372,9 @@ namespace {
 /// The bytes of all of A or B.
 double bytes_of(const Problem& problem, Role role) {
   const std::int64_t lines = role == Role::a ? problem.m : problem.n;
-  const ElementFormat& its = format_of(problem, role);
-  if (!its.quantization) return static_cast<double>(lines * element_bytes(its.type)) * static_cast<double>(problem.k);
-  const QuantizedBytes all = quantized_bytes(its.quantization, lines, problem.k);
+  const ElementFormat& format = format_of(problem, role);
+  if (!format.quantization) return static_cast<double>(lines * element_bytes(format.type)) * static_cast<double>(problem.k);
+  const QuantizedBytes all = quantized_bytes(format.quantization, lines, problem.k);
   return static_cast<double>(all.codes) + static_cast<double>(all.scales) + static_cast<double>(all.zeros);
 }
 

@@ -159,29 +159,30 @@ void Streamer::bring(const HostMatrix& matrix, const Section& whole, Type type, 
 
 void Streamer::bring_codes(const HostMatrix& matrix, const Section& whole, unsigned target) {
   const gl::Api& api = state_.api;
-  const Quantization& its = matrix.quantization;
+  const Quantization& quantization = matrix.quantization;
   const bool by_rows = matrix.layout == Layout::row_major;
   const std::int64_t lines = by_rows ? whole.rows : whole.columns, width = by_rows ? whole.columns : whole.rows;
-  const QuantizedLayout there = quantized_layout(its, lines, width);
-  for_each_part(whole, matrix.layout, max_codes(its, width, plan_.strip_bytes), [&](const Section& part, std::int64_t offset) {
-    const QuantizedLayout here =
-        by_rows ? quantized_layout(its, part.rows, part.columns) : quantized_layout(its, part.columns, part.rows);
-    const QuantizedBytes before = bytes_before(its, width, offset / width, offset % width);
-    through_strip(
-        here.size_bytes,
-        [&](std::byte* to) {
-          matrix.read_codes(
-              part, {to, here.bytes.scales > 0 ? to + here.scales : nullptr, here.bytes.zeros > 0 ? to + here.zeros : nullptr});
-        },
-        [&](const StripBuffer& strip) {
-          const auto copy = [&](std::int64_t from, std::int64_t at, std::int64_t bytes) {
-            if (bytes > 0) gl::copy_lines(api, {strip.buffer, from}, {target, at}, bytes);
-          };
-          copy(0, before.codes, here.bytes.codes);
-          copy(here.scales, there.scales + before.scales, here.bytes.scales);
-          copy(here.zeros, there.zeros + before.zeros, here.bytes.zeros);
-        });
-  });
+  const QuantizedLayout there = quantized_layout(quantization, lines, width);
+  for_each_part(whole, matrix.layout, max_codes(quantization, width, plan_.strip_bytes),
+                [&](const Section& part, std::int64_t offset) {
+                  const QuantizedLayout here = by_rows ? quantized_layout(quantization, part.rows, part.columns)
+                                                       : quantized_layout(quantization, part.columns, part.rows);
+                  const QuantizedBytes before = bytes_before(quantization, width, offset / width, offset % width);
+                  through_strip(
+                      here.size_bytes,
+                      [&](std::byte* to) {
+                        matrix.read_codes(part, {to, here.bytes.scales > 0 ? to + here.scales : nullptr,
+                                                 here.bytes.zeros > 0 ? to + here.zeros : nullptr});
+                      },
+                      [&](const StripBuffer& strip) {
+                        const auto copy = [&](std::int64_t from, std::int64_t at, std::int64_t bytes) {
+                          if (bytes > 0) gl::copy_lines(api, {strip.buffer, from}, {target, at}, bytes);
+                        };
+                        copy(0, before.codes, here.bytes.codes);
+                        copy(here.scales, there.scales + before.scales, here.bytes.scales);
+                        copy(here.zeros, there.zeros + before.zeros, here.bytes.zeros);
+                      });
+                });
 }
 
 void Streamer::bring_wide(const HostMatrix& matrix, const Section& whole, unsigned target, const HostMatrix* add_beta_times) {

@@ -80,8 +80,8 @@ struct Multiplier {
   /// CUDA_R_32F, _64F, _16F, _16BF, _8I and _32I of cudaDataType.
   static constexpr int number_of(Type type) {
     constexpr std::pair<Type, int> numbers[] = {{Type::f64, 1}, {Type::f16, 2}, {Type::i8, 3}, {Type::i32, 10}, {Type::bf16, 14}};
-    for (const auto& [its, number] : numbers)
-      if (its == type) return number;
+    for (const auto& [each, number] : numbers)
+      if (each == type) return number;
     return 0;
   }
 };

@@ -122,8 +122,8 @@ TEST_CASE("thread: a caller that leaves by siglongjmp or is cancelled leaves not
   REQUIRE(pthread_create(
               &other, nullptr,
               [](void* given) -> void* {
-                const auto& its = *static_cast<Caller*>(given);
-                const std::future<void> unwaited = its.thread.post("test", its.what);
+                const auto& passed = *static_cast<Caller*>(given);
+                const std::future<void> unwaited = passed.thread.post("test", passed.what);
                 pthread_cancel(pthread_self());
                 pthread_testcancel();
                 return nullptr;

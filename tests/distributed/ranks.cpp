@@ -187,11 +187,11 @@ void exact(Cluster& cluster, const Case& x) {
 
 /// A matrix of `lines` columns of k codes along k, of which each rank keeps its tiles. Its numbers are integers.
 struct Codes {
-  Codes(const Cluster& cluster, const Quantization& its, std::int64_t lines, const Case& x, int tile)
-      : format{Type::f32, its}, numbers(static_cast<std::size_t>(lines * x.k)) {
-    const std::int64_t each = block_codes(its), bytes = block_bytes(its), blocks = (x.k + each - 1) / each;
-    const bool in_blocks = !scales_lie_apart(its);
-    const QuantizedBytes sizes = quantized_bytes(its, lines, x.k);
+  Codes(const Cluster& cluster, const Quantization& quantization, std::int64_t lines, const Case& x, int tile)
+      : format{Type::f32, quantization}, numbers(static_cast<std::size_t>(lines * x.k)) {
+    const std::int64_t each = block_codes(quantization), bytes = block_bytes(quantization), blocks = (x.k + each - 1) / each;
+    const bool in_blocks = !scales_lie_apart(quantization);
+    const QuantizedBytes sizes = quantized_bytes(quantization, lines, x.k);
     std::vector<std::byte> all(static_cast<std::size_t>(sizes.codes)), all_scales(static_cast<std::size_t>(sizes.scales)),
         all_zeros(static_cast<std::size_t>(sizes.zeros));
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::byte>((i * 2654435761u) >> 13);
@@ -200,14 +200,14 @@ struct Codes {
       all[at + 1] = all[at + 3] = std::byte{0x3c};
     }
     for (std::size_t i = 0; i < all_zeros.size(); ++i) all_zeros[i] = static_cast<std::byte>((i * 2246822519u) >> 11);
-    const std::int64_t scale_bytes = element_bytes(its.scales);
-    with_type(its.scales, [&]<class T>(T) {
+    const std::int64_t scale_bytes = element_bytes(quantization.scales);
+    with_type(quantization.scales, [&]<class T>(T) {
       for (std::int64_t i = 0; i < sizes.scales / scale_bytes; ++i) {
         const T scale = element<T>(4, i, 0, true);
         std::memcpy(all_scales.data() + i * scale_bytes, &scale, sizeof scale);
       }
     });
-    dequantize({its, lines, x.k, all, all_scales, all_zeros}, numbers.data());
+    dequantize({quantization, lines, x.k, all, all_scales, all_zeros}, numbers.data());
 
     // This rank's part of each line, as a matrix of its own. A block of each line is a gap.
     const ProcessGrid& grid = cluster.grid();
@@ -217,34 +217,34 @@ struct Codes {
     const std::int64_t local_k = local_size(x.k, x.kb, row, rsrc, grid.rows),
                        local_lines = local_size(lines, tile, column, csrc, grid.columns), ld = (local_k + each - 1) / each + 1;
     descriptor = {1, 0, static_cast<int>(x.k), static_cast<int>(lines), x.kb, tile, rsrc, csrc, static_cast<int>(ld * each)};
-    const QuantizedBytes own = quantized_bytes(its, std::max<std::int64_t>(1, local_lines), ld * each);
+    const QuantizedBytes own = quantized_bytes(quantization, std::max<std::int64_t>(1, local_lines), ld * each);
     codes.resize(static_cast<std::size_t>(own.codes));
     scales.resize(static_cast<std::size_t>(own.scales));
     zeros.resize(static_cast<std::size_t>(own.zeros));
-    const std::int64_t zeros_of_line = (blocks * its.bits + 7) / 8, own_zeros_of_line = (ld * its.bits + 7) / 8;
+    const std::int64_t zeros_of_line = (blocks * quantization.bits + 7) / 8, own_zeros_of_line = (ld * quantization.bits + 7) / 8;
     for (std::int64_t j = 0; j < local_lines; ++j) {
       const std::int64_t line = (j / tile * grid.columns + across) * tile + j % tile;
       for (std::int64_t i = 0; i < local_k; i += each) {
         const std::int64_t block = ((i / x.kb * grid.rows + down) * x.kb + i % x.kb) / each, here = i / each;
         std::copy_n(all.begin() + (line * blocks + block) * bytes, bytes, codes.begin() + (j * ld + here) * bytes);
-        if (its.format == QuantizedFormat::nbits)
+        if (quantization.format == QuantizedFormat::nbits)
           std::copy_n(all_scales.begin() + (line * blocks + block) * scale_bytes, scale_bytes,
                       scales.begin() + (j * ld + here) * scale_bytes);
-        if (its.zeros) {
-          const auto byte = all_zeros[static_cast<std::size_t>(line * zeros_of_line + block * its.bits / 8)];
-          zeros[static_cast<std::size_t>(j * own_zeros_of_line + here * its.bits / 8)] |= its.bits == 8 ? byte
-                                                                                          : block % 2 == 0
-                                                                                              ? byte & std::byte{0x0f}
-                                                                                              : byte & std::byte{0xf0};
+        if (quantization.zeros) {
+          const auto byte = all_zeros[static_cast<std::size_t>(line * zeros_of_line + block * quantization.bits / 8)];
+          zeros[static_cast<std::size_t>(j * own_zeros_of_line + here * quantization.bits / 8)] |= quantization.bits == 8 ? byte
+                                                                                                   : block % 2 == 0
+                                                                                                       ? byte & std::byte{0x0f}
+                                                                                                       : byte & std::byte{0xf0};
         }
       }
-      if (its.format == QuantizedFormat::per_row)
+      if (quantization.format == QuantizedFormat::per_row)
         std::copy_n(all_scales.begin() + line * scale_bytes, scale_bytes, scales.begin() + j * scale_bytes);
     }
-    if (its.format == QuantizedFormat::per_tensor) scales = all_scales;
+    if (quantization.format == QuantizedFormat::per_tensor) scales = all_scales;
     // What is not used need not be there.
-    if (its.format == QuantizedFormat::per_row && down != 0) scales.clear();
-    if (its.format == QuantizedFormat::per_tensor && (down != 0 || across != 0)) scales.clear();
+    if (quantization.format == QuantizedFormat::per_row && down != 0) scales.clear();
+    if (quantization.format == QuantizedFormat::per_tensor && (down != 0 || across != 0)) scales.clear();
   }
   ElementFormat format;
   std::vector<float> numbers;  ///< of each line, one after the other
@@ -254,12 +254,12 @@ struct Codes {
 
 /// A product of which A or B is quantised, and the other one of T.
 template <class T = float>
-void exact_codes(Cluster& cluster, const Quantization& its, Case x, bool is_a) {
+void exact_codes(Cluster& cluster, const Quantization& quantization, Case x, bool is_a) {
   x.op_a = is_a ? Op::transpose : Op::none;
   x.op_b = Op::none;
   Product<T> p(cluster, x, true);
   static_assert(std::is_same_v<sum_t<T, T>, float>);
-  const Codes codes(cluster, its, is_a ? x.m : x.n, x, is_a ? x.mb : x.nb);
+  const Codes codes(cluster, quantization, is_a ? x.m : x.n, x, is_a ? x.mb : x.nb);
   const auto data = [](const std::vector<std::byte>& bytes) { return bytes.empty() ? nullptr : bytes.data(); };
   (is_a ? p.product.a : p.product.b) = data(codes.codes);
   (is_a ? p.product.a_scales : p.product.b_scales) = data(codes.scales);
@@ -283,7 +283,7 @@ void exact_codes(Cluster& cluster, const Quantization& its, Case x, bool is_a) {
   MPI_Allreduce(MPI_IN_PLACE, &received, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
   failures += wrong != 0;
   if (cluster.rank() == 0)
-    std::cout << (wrong ? "WRONG " : "right ") << to_string(its) << (is_a ? " as A " : " as B ")
+    std::cout << (wrong ? "WRONG " : "right ") << to_string(quantization) << (is_a ? " as A " : " as B ")
               << text(types_text<T, T, float>(), x) << ", " << received << " bytes received" << std::endl;
 }
 
@@ -367,11 +367,11 @@ void windows() {
   options.engine.experimental.edit().adjust_limits = [](Limits& limits) { limits.storage_block_bytes = 4096; };
   Cluster cluster(MPI_COMM_WORLD, options);
   for (const bool is_a : {true, false})
-    for (const Quantization& its : {Quantization(QuantizedFormat::q8_0), Quantization::nbits(4, 16, true, Type::f16),
-                                    Quantization::nbits(8, 32, true), Quantization::per_row()}) {
+    for (const Quantization& quantization : {Quantization(QuantizedFormat::q8_0), Quantization::nbits(4, 16, true, Type::f16),
+                                             Quantization::nbits(8, 32, true), Quantization::per_row()}) {
       Case x{.m = 200, .n = 9, .k = 333, .mb = 130, .nb = 8, .kb = 64, .run_k = 192};
       if (!is_a) std::swap(x.m, x.n), std::swap(x.mb, x.nb);
-      exact_codes(cluster, its, x, is_a);
+      exact_codes(cluster, quantization, x, is_a);
     }
 }
 
@@ -427,9 +427,9 @@ void all_refusals(Cluster& cluster) {
   refuse("C in A on one rank", [&](TiledGemm& p, TiledOptions&) { p.c = last ? const_cast<void*>(p.a) : p.c; });
   refuse("C in B", [](TiledGemm& p, TiledOptions&) { p.c = const_cast<std::byte*>(static_cast<const std::byte*>(p.b)) + 4; });
   refuse("run", [](TiledGemm&, TiledOptions& o) { o.run_k = -5; });
-  const auto quantised = [](TiledGemm& p, const Quantization& its) {
+  const auto quantised = [](TiledGemm& p, const Quantization& quantization) {
     p.op_a = Op::transpose;
-    p.a_format.quantization = its;
+    p.a_format.quantization = quantization;
   };
   refuse("codes across k", [](TiledGemm& p, TiledOptions&) { p.a_format.quantization = QuantizedFormat::q4_0; });
   refuse("no scales", [&](TiledGemm& p, TiledOptions&) { quantised(p, Quantization::per_row()); });

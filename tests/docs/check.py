@@ -194,7 +194,7 @@ for each in tables["formats"]:
     blocks = each["codes"] > 1
     if len(bytes_for) != 1 or blocks and not (re.search(rf"\b{each['bytes']}\b", bytes_for[0]) and bytes_for[0].endswith(f" for {each['codes']} ")):
         faults.append(f"docs/weights.md: the table of formats lacks {each['name']}" + (f", {each['bytes']} bytes for {each['codes']} codes" if blocks else ""))
-kernels = {each["name"]: [its["name"] for its in each["parameters"]] for each in tables["kernels"]}
+kernels = {each["name"]: [parameter["name"] for parameter in each["parameters"]] for each in tables["kernels"]}
 page = (root / "docs/kernels.md").read_text()
 for name, text in re.findall(r"^\| `(\w+)` \| (.*) \|$", page, flags=re.M):
     if not (root / "shaders" / f"{name}.comp").exists():

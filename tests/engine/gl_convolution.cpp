@@ -209,14 +209,14 @@ TEST_CASE("convolutions: quantised filters, in groups too") {
   unsigned seed = 200;
   for (const char* const format : {"q8_0", "q4_0", "per_row", "nbits:group=32,zeros=1"})
     for (const std::int64_t groups : {1, 2}) {
-      ElementFormat its;
+      ElementFormat filter_format;
       try {
-        its = parse_format(format);
+        filter_format = parse_format(format);
       } catch (const std::invalid_argument&) {
-        its.quantization = Quantization::nbits(4, 32, true);
+        filter_format.quantization = Quantization::nbits(4, 32, true);
       }
       const Convolution conv{.input = {.size = {6, 5}, .channels = 32 * groups},
-                             .filters = {.size = {3, 3}, .type = its.type, .quantization = its.quantization},
+                             .filters = {.size = {3, 3}, .type = filter_format.type, .quantization = filter_format.quantization},
                              .output = {.channels = 6},
                              .padding = Padding::both({1, 1}),
                              .groups = groups};

@@ -79,18 +79,19 @@ namespace {
 struct WrongDecoding {
   std::string kernel, text, wrong;
 };
-std::vector<WrongDecoding> wrong_decodings(const Quantization& its) {
+std::vector<WrongDecoding> wrong_decodings(const Quantization& quantization) {
   // The last code of a block is another, or the last of a few that are read together.
   const std::string one = "float dequantize(int index) {", chunk = "quad_of(chunks[i], q)",
                     four = "vec4 vector_of_codes(uvec3 codes, int index) {";
-  const std::int64_t last = std::max<std::int64_t>(2, block_codes(its)) - 1;
+  const std::int64_t last = std::max<std::int64_t>(2, block_codes(quantization)) - 1;
   const std::string wrong_one = fmt::format("{0}\n if ((index & {1}) == {1}) index ^= 1;\n", one, last);
   std::vector<WrongDecoding> result{{by_elements, one, wrong_one}, {packed, one, wrong_one}};
-  if (kernels::decodes_chunks(its)) result.push_back({by_chunks, chunk, "quad_of(chunks[i], q == quads - 1 ? q - 2 : q)"});
-  if (kernels::decodes_fours(its))
+  if (kernels::decodes_chunks(quantization))
+    result.push_back({by_chunks, chunk, "quad_of(chunks[i], q == quads - 1 ? q - 2 : q)"});
+  if (kernels::decodes_fours(quantization))
     result.push_back({by_fours, four, four + "\n if ((index & 28) == 28) codes.xy ^= uvec2(0x11111111u);\n"});
   // The scale is the previous block's.
-  if (!scales_lie_apart(its))
+  if (!scales_lie_apart(quantization))
     result.push_back(
         {by_elements, "{ return block + SCALES_BYTE; }", "{ return max(codes_at.x, block - BLOCK_BYTES) + SCALES_BYTE; }"});
   return result;
@@ -237,10 +238,10 @@ TEST_CASE("quantised operands: gemv brings few columns of B to shared memory, ho
   const Matrix<float> b = random_integer_matrix(k, n, 2, 1);
   const DeviceMatrix columns(engine, apply_op(Op::transpose, b)), rows(engine, b);
   std::size_t turn = 0;
-  for (const Quantization& its : test::quantizations()) {
-    const QuantizedArrays drawn = test::random_quantised(its, m, ld, true, random);
+  for (const Quantization& quantization : test::quantizations()) {
+    const QuantizedArrays drawn = test::random_quantised(quantization, m, ld, true, random);
     if (!test::part().has(turn++)) continue;
-    CAPTURE(to_string(its));
+    CAPTURE(to_string(quantization));
     const test::Buffer codes = buffer_of(drawn.codes), scales = buffer_of(drawn.scales), zeros = buffer_of(drawn.zeros);
     const Matrix<float> a = test::part(test::numbers_of(drawn), 0, 0, m, k);
     const Matrix<float> expected = multiply_serial(a, b);
@@ -250,7 +251,7 @@ TEST_CASE("quantised operands: gemv brings few columns of B to shared memory, ho
     for (const bool along_k : {false, true}) {
       DeviceMatrix c(engine, m, n);
       Gemm product{.op_b = along_k ? Op::transpose : Op::none, .b = along_k ? columns.view() : rows.view(), .c = c.view()};
-      product.a = {.buffer = codes.name(), .rows = m, .columns = k, .ld = ld, .quantization = its};
+      product.a = {.buffer = codes.name(), .rows = m, .columns = k, .ld = ld, .quantization = quantization};
       if (!drawn.scales.empty()) product.a.scales.buffer = scales.name();
       if (!drawn.zeros.empty()) product.a.zeros.buffer = zeros.name();
       engine.gemm(product, test::with_kernel(kernel, 2));
@@ -277,26 +278,26 @@ TEST_CASE("quantised operands: gemv reads codes and columns of B by vectors wher
   };
   const Part parts[] = {
       {0, whole, 0, true, true}, {1, whole, 4, true, true}, {1, whole, 1, true, false}, {0, whole - 57, 0, false, false}};
-  for (const Quantization& its : test::quantizations())
+  for (const Quantization& quantization : test::quantizations())
     for (const std::int64_t m : {37, 1200}) {  // images are for more than a MiB
-      if (m > 37 && its.format != QuantizedFormat::q8_0 && its.format != QuantizedFormat::q5_0 &&
-          its.format != QuantizedFormat::q6_k && its != Quantization::nbits(4, 32, true))
+      if (m > 37 && quantization.format != QuantizedFormat::q8_0 && quantization.format != QuantizedFormat::q5_0 &&
+          quantization.format != QuantizedFormat::q6_k && quantization != Quantization::nbits(4, 32, true))
         continue;
-      const QuantizedArrays drawn = test::random_quantised(its, m + 1, ld, true, random);
+      const QuantizedArrays drawn = test::random_quantised(quantization, m + 1, ld, true, random);
       const test::Buffer codes = buffer_of(drawn.codes), scales = buffer_of(drawn.scales), zeros = buffer_of(drawn.zeros);
       const Matrix<float> numbers = test::numbers_of(drawn);
       if (!test::part().has(turn++)) continue;
       for (const Part& part : parts) {
-        if (scales_lie_apart(its) && part.first_row > 0) continue;  // their scales would have to move, too
+        if (scales_lie_apart(quantization) && part.first_row > 0) continue;  // their scales would have to move, too
         if (&part != parts && turn % 4 != 1) continue;
-        CAPTURE(to_string(its));
+        CAPTURE(to_string(quantization));
         CAPTURE(m);
         CAPTURE(part.k);
         CAPTURE(part.first_of_b);
         const Matrix<float> a = test::part(numbers, part.first_row, 0, m, part.k),
                             x = transpose(test::part(b, 0, part.first_of_b, n, part.k));
         const Matrix<float> expected = multiply_serial(a, x);
-        const bool is_first = &part == parts, has_two_columns = is_first && its.format == QuantizedFormat::q8_0;
+        const bool is_first = &part == parts, has_two_columns = is_first && quantization.format == QuantizedFormat::q8_0;
         std::string kernel = kernels[has_two_columns ? 2 : turn % 2];
         // Every other one of those in which lanes share nothing has subgroups share what they read of B.
         if (const std::int64_t lanes = std::min<std::int64_t>(8, engine.limits().subgroup_size); lanes >= 4 && turn % 4 == 0)
@@ -305,8 +306,8 @@ TEST_CASE("quantised operands: gemv reads codes and columns of B by vectors wher
           if (split != (turn % 3 == 0 ? 1 : 3) && !has_two_columns) continue;
           DeviceMatrix c(engine, m, n);
           Gemm product{.op_b = Op::transpose, .b = columns.view(), .c = c.view()};
-          product.a = {.buffer = codes.name(), .rows = m, .columns = part.k, .ld = ld, .quantization = its};
-          product.a.offset_bytes = part.first_row * storage_bytes({Type::f32, its}, ld);
+          product.a = {.buffer = codes.name(), .rows = m, .columns = part.k, .ld = ld, .quantization = quantization};
+          product.a.offset_bytes = part.first_row * storage_bytes({Type::f32, quantization}, ld);
           product.b.columns = part.k;
           product.b.ld = ld;
           product.b.offset_bytes = part.first_of_b * 4;
@@ -315,7 +316,7 @@ TEST_CASE("quantised operands: gemv reads codes and columns of B by vectors wher
           Report report;
           engine.gemm(product, test::with_kernel(kernel, split), &report);
           CHECK(c.download() == expected);
-          CHECK((report.plan->vector_reads != VectorReads::none) == (part.by_vector && kernels::decodes_chunks(its)));
+          CHECK((report.plan->vector_reads != VectorReads::none) == (part.by_vector && kernels::decodes_chunks(quantization)));
           CHECK(report.plan->program().b_along_k == part.quads);
           CHECK((report.plan->parts > 1) == (split > 1));
         }

@@ -186,7 +186,7 @@ TEST_CASE("self-check: a driver whose subgroups are smaller than a kernel takes 
   const Limits& limits = test::engine().limits();
   if (!limits.cpu || limits.language != ShadingLanguage::glsl_430) return;  // nothing is known of subgroups there
   EngineOptions wrong;
-  wrong.experimental.edit().adjust_limits = [](Limits& its) { its.subgroup_size = 16; };
+  wrong.experimental.edit().adjust_limits = [](Limits& adjusted) { adjusted.subgroup_size = 16; };
   Engine engine = test::own_engine(wrong);
   const PlanOptions options = test::with_kernel("register:tile_m=16,tile_n=4,step_k=4,workgroup=16,panels=1,broadcast=16");
   const Problem problem{.m = 20, .n = 70, .k = 40};
@@ -310,9 +310,9 @@ TEST_CASE("refused: by prepare, jobs, several products, streams, and with progra
     std::string first;  // which may be another one for a window
     Engine engine = broken(
         [&first](const ProgramKey& key) {
-          const std::string_view its = name(key.kernel);
-          if (first.empty() && its != "pack") first = its;
-          return its == first;
+          const std::string_view kernel_name = name(key.kernel);
+          if (first.empty() && kernel_name != "pack") first = kernel_name;
+          return kernel_name == first;
         },
         refused[0]);
     Matrix<float> c(130, 110);
@@ -365,11 +365,11 @@ TEST_CASE("refused: what packs or adds up, and a kernel's parts of k alone") {
     EngineOptions options = test::with_fault("void main()", "nonsense", [&](const ProgramKey& key) {
       return reduces ? name(key.kernel) == "reduce" : name(key.kernel) == "blocked" && key.parts;
     });
-    options.experimental.edit().adjust_limits = [](Limits& its) {
-      its.cpu = false;
-      its.device_class = DeviceClass::nvidia_hopper;
-      its.concurrent_groups = 264;
-      its.subgroup_size = 0;
+    options.experimental.edit().adjust_limits = [](Limits& adjusted) {
+      adjusted.cpu = false;
+      adjusted.device_class = DeviceClass::nvidia_hopper;
+      adjusted.concurrent_groups = 264;
+      adjusted.subgroup_size = 0;
     };
     Engine engine = test::own_engine(options);
     if (!engine.limits().f64) return;

@@ -102,9 +102,9 @@ PlanOptions draw_options(fuzz::Bytes& bytes) {
   const std::uint8_t what = bytes.byte();
   if (what & 1) {
     Kernel kernel = kernel_table()[bytes.below(kernel_table().size())];
-    for (const KernelParameter& its : parameters(kernel))
+    for (const KernelParameter& parameter : parameters(kernel))
       if (const std::uint8_t value = bytes.byte(); value != 0)
-        kernel = with(kernel, its.name, its.legal[value % its.legal.size()]);
+        kernel = with(kernel, parameter.name, parameter.legal[value % parameter.legal.size()]);
     options.kernel = kernel;
   }
   if (what & 2) options.split_k = bytes.pick({1, 2, 3, 7, 1024, INT64_MAX});

@@ -52,7 +52,7 @@ python3 - tables <<'END' || fail "--tables: $(head -c 300 tables)"
 import json, sys
 tables = json.load(open(sys.argv[1], encoding="utf-8"))
 types = {each["name"]: each for each in tables["types"]}
-kernels = {each["name"]: {its["name"]: its for its in each["parameters"]} for each in tables["kernels"]}
+kernels = {each["name"]: {parameter["name"]: parameter for parameter in each["parameters"]} for each in tables["kernels"]}
 assert [each["number"] for each in tables["types"]] == list(range(len(types)))
 assert (types["f16"]["bytes"], types["f16"]["kind"], types["f16"]["sum"], types["f16"]["c"], types["f16"]["numpy"]) == (2, "floating", "f32", "either", "float16")
 assert all(each["sum"] in types for each in types.values())

@@ -159,10 +159,10 @@ def walk(body, called):
     for text, inside in body:
         if inside is None:
             for call in re.finditer(r"\b(\w+)\s*\(", text):
-                for parameters, its in called.get(call[1], []):
+                for parameters, callee in called.get(call[1], []):
                     yield ENTERS
                     yield from (f"{name} = {value.strip()};" for name, value in zip(parameters, arguments(text, call.end() - 1)))
-                    yield from walk(its, called)
+                    yield from walk(callee, called)
                     yield LEAVES
             yield text
         else:

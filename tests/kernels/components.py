@@ -49,37 +49,37 @@ OF_INVOCATION = "#define of_invocation(value, lane) (value)\n"
 def chosen_at_run_time(words):
     """What the module has of such choices."""
     element_of, vectors, members, pointers, constants, names, found = {}, set(), {}, {}, {}, {}, []
-    for opcode, its in spirv.instructions(words):
+    for opcode, operands in spirv.instructions(words):
         if opcode in (ACCESS_CHAIN, IN_BOUNDS_ACCESS_CHAIN):
-            at = element_of[pointers[its[2]]]
-            for depth, index in enumerate(its[3:]):
+            at = element_of[pointers[operands[2]]]
+            for depth, index in enumerate(operands[3:]):
                 if at in members:  # a struct's
                     name = names.get((at, constants[index]), "a member")
                     at = members[at][constants[index]]
                     continue
                 if depth == 0:
-                    name = names.get(its[2], "a value")
+                    name = names.get(operands[2], "a value")
                 if at in vectors and index not in constants:
                     found.append(f"an access chain into {name}")
                 at = element_of[at]
-            pointers[its[1]] = its[0]
+            pointers[operands[1]] = operands[0]
         elif opcode in DYNAMIC:
             found.append(DYNAMIC[opcode])
         elif opcode in (FUNCTION_PARAMETER, VARIABLE):
-            pointers[its[1]] = its[0]
+            pointers[operands[1]] = operands[0]
         elif opcode in CONSTANTS:
-            constants[its[1]] = its[2] if len(its) > 2 else 0
+            constants[operands[1]] = operands[2] if len(operands) > 2 else 0
         elif opcode in (TYPE_VECTOR, TYPE_MATRIX, TYPE_ARRAY, TYPE_RUNTIME_ARRAY):
-            element_of[its[0]] = its[1]
+            element_of[operands[0]] = operands[1]
             if opcode == TYPE_VECTOR:
-                vectors.add(its[0])
+                vectors.add(operands[0])
         elif opcode == TYPE_STRUCT:
-            members[its[0]] = its[1:]
+            members[operands[0]] = operands[1:]
         elif opcode == TYPE_POINTER:
-            element_of[its[0]] = its[2]
+            element_of[operands[0]] = operands[2]
         elif opcode in (NAME, MEMBER_NAME):
-            text = its[1 if opcode == NAME else 2:].tobytes().split(b"\0")[0].decode()
-            names[its[0] if opcode == NAME else (its[0], its[1])] = text
+            text = operands[1 if opcode == NAME else 2:].tobytes().split(b"\0")[0].decode()
+            names[operands[0] if opcode == NAME else (operands[0], operands[1])] = text
     return found
 
 

@@ -170,7 +170,9 @@ TEST_CASE("a kernel that multiplies and adds by fma() rounds once where the engi
   const Limits& limits = test::engine().limits();
   if (!limits.cpu || limits.language != ShadingLanguage::glsl_430) return;  // nothing is known of subgroups there
   EngineOptions options;
-  options.experimental.edit().adjust_limits = [](Limits& its) { its.subgroup_size = 8; };  // also where they share numbers slowly
+  options.experimental.edit().adjust_limits = [](Limits& adjusted) {
+    adjusted.subgroup_size = 8;
+  };  // also where they share numbers slowly
   Engine engine = test::own_engine(options);
   // y + x x is 2^-24, of which nothing is left if x x is rounded.
   const float x = 1 + 0x1p-12f, y = -1 - 0x1p-11f;

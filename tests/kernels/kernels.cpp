@@ -143,9 +143,9 @@ TEST_CASE("a shader's text says of each line which it is of which file, and no #
         continue;
       }
       depth += line.starts_with("#if") ? 1 : line.starts_with("#endif") ? -1 : 0;
-      const std::string its = at < files[file].size() ? files[file][at] : "";
-      const bool is_emptied = line.empty() && its.starts_with("#extension GL_GOOGLE_include_directive");
-      if (line != its && !is_emptied) FAIL_CHECK(line, " for ", its);
+      const std::string original = at < files[file].size() ? files[file][at] : "";
+      const bool is_emptied = line.empty() && original.starts_with("#extension GL_GOOGLE_include_directive");
+      if (line != original && !is_emptied) FAIL_CHECK(line, " for ", original);
       ++at;
     }
     CHECK(depth == 0);
@@ -190,22 +190,22 @@ TEST_CASE("the table of families: each name once, in each place") {
 TEST_CASE("every parameter has a name, a meaning and legal values, among them its default") {
   for (const Kernel& kernel : all_kernels()) {
     std::set<std::string_view> names;
-    for (const KernelParameter& its : parameters(kernel)) {
-      CAPTURE(fmt::format("{}: {}", name(kernel), its.name));
-      CHECK(names.insert(its.name).second);
-      CHECK(!its.meaning.empty());
-      CHECK(!its.legal_text.empty());
-      CHECK(std::is_sorted(its.legal.begin(), its.legal.end()));
-      CHECK(std::count(its.legal.begin(), its.legal.end(), its.default_value) == 1);
-      CHECK(parameter(kernel, its.name) == its.default_value);
+    for (const KernelParameter& parameter : parameters(kernel)) {
+      CAPTURE(fmt::format("{}: {}", name(kernel), parameter.name));
+      CHECK(names.insert(parameter.name).second);
+      CHECK(!parameter.meaning.empty());
+      CHECK(!parameter.legal_text.empty());
+      CHECK(std::is_sorted(parameter.legal.begin(), parameter.legal.end()));
+      CHECK(std::count(parameter.legal.begin(), parameter.legal.end(), parameter.default_value) == 1);
+      CHECK(glgemm::parameter(kernel, parameter.name) == parameter.default_value);
       // Exactly the values of the list are legal, each by itself. Several together may be refused for another reason.
-      for (int value = -3; value <= 2 * its.legal.back(); ++value) {
-        const bool listed = std::count(its.legal.begin(), its.legal.end(), value) == 1;
-        const std::string reason = kernels::family(kernel).malformed(with(kernel, its.name, value));
+      for (int value = -3; value <= 2 * parameter.legal.back(); ++value) {
+        const bool listed = std::count(parameter.legal.begin(), parameter.legal.end(), value) == 1;
+        const std::string reason = kernels::family(kernel).malformed(with(kernel, parameter.name, value));
         if (!listed)
-          CHECK(reason == fmt::format("{}: {}={} is not {}", name(kernel), its.name, value, its.legal_text));
+          CHECK(reason == fmt::format("{}: {}={} is not {}", name(kernel), parameter.name, value, parameter.legal_text));
         else
-          CHECK(reason.find(" is not " + its.legal_text) == std::string::npos);
+          CHECK(reason.find(" is not " + parameter.legal_text) == std::string::npos);
       }
     }
     CHECK(!names.empty());
@@ -296,10 +296,10 @@ TEST_CASE("what a family offers to the planner, the tuner and the tests can run,
       CHECK((kernels::panel_width(kernel, Role::b, Type::f32) > 0) == packs);
       CHECK(family->has_panels_uniform({.kernel = kernel}) == packs);
       CHECK(kernels::panel_width(kernel, Role::b, Type::f32) % (packs ? 4 : 1) == 0);
-      const Traffic its = traffic(problem, kernel);
-      CHECK(its.buffer_reads_of_a >= 1);
-      CHECK(its.buffer_reads_of_b >= 1);
-      CHECK(its.bytes > 0);
+      const Traffic traffic = glgemm::traffic(problem, kernel);
+      CHECK(traffic.buffer_reads_of_a >= 1);
+      CHECK(traffic.buffer_reads_of_b >= 1);
+      CHECK(traffic.bytes > 0);
     }
   }
 }

@@ -55,13 +55,13 @@ def sources(glgemm):
 def operations(words):
     """The name and the result of each operation on floats, and the set of results that are decorated."""
     found, decorated = [], set()
-    for opcode, its in spirv.instructions(words):
-        if opcode == DECORATE and its[1] == NO_CONTRACTION:
-            decorated.add(its[0])
+    for opcode, operands in spirv.instructions(words):
+        if opcode == DECORATE and operands[1] == NO_CONTRACTION:
+            decorated.add(operands[0])
         elif opcode in ARITHMETIC:
-            found.append((ARITHMETIC[opcode], its[1]))
-        elif opcode == EXTENDED_INSTRUCTION and its[3] == FMA:
-            found.append(("fma()", its[1]))
+            found.append((ARITHMETIC[opcode], operands[1]))
+        elif opcode == EXTENDED_INSTRUCTION and operands[3] == FMA:
+            found.append(("fma()", operands[1]))
     return found, decorated
 
 
@@ -69,34 +69,34 @@ def sums_of_products(words):
     """The sums that take in a product as it is: by way of variables, parameters and results of functions too."""
     code, products, before = list(spirv.instructions(words)), set(), -1
     parameters, whole, function = {}, {}, 0  # of each function; what a pointer leads into
-    for opcode, its in code:
+    for opcode, operands in code:
         if opcode == FUNCTION:
-            function = its[1]
+            function = operands[1]
         elif opcode == PARAMETER:
-            parameters.setdefault(function, []).append(its[1])
+            parameters.setdefault(function, []).append(operands[1])
         elif opcode == ACCESS_CHAIN:
-            whole[its[1]] = whole.get(its[2], its[2])
+            whole[operands[1]] = whole.get(operands[2], operands[2])
     while len(products) != before:  # until nothing is found that is one
         before = len(products)
-        for opcode, its in code:
+        for opcode, operands in code:
             if opcode == FUNCTION:
-                function = its[1]
-            elif opcode in PRODUCTS or opcode in HANDS_ON and products & set(its[HANDS_ON[opcode]:]):
-                products.add(its[1])
-            elif opcode == LOAD and whole.get(its[2], its[2]) in products:
-                products.add(its[1])
-            elif opcode == STORE and its[1] in products:
-                products.add(whole.get(its[0], its[0]))
-            elif opcode == RETURN_VALUE and its[0] in products:
+                function = operands[1]
+            elif opcode in PRODUCTS or opcode in HANDS_ON and products & set(operands[HANDS_ON[opcode]:]):
+                products.add(operands[1])
+            elif opcode == LOAD and whole.get(operands[2], operands[2]) in products:
+                products.add(operands[1])
+            elif opcode == STORE and operands[1] in products:
+                products.add(whole.get(operands[0], operands[0]))
+            elif opcode == RETURN_VALUE and operands[0] in products:
                 products.add(function)
             elif opcode == CALL:
-                if its[2] in products:
-                    products.add(its[1])
-                for given, parameter in zip(its[3:], parameters.get(its[2], [])):
+                if operands[2] in products:
+                    products.add(operands[1])
+                for given, parameter in zip(operands[3:], parameters.get(operands[2], [])):
                     given = whole.get(given, given)
                     if given in products or parameter in products:
                         products |= {given, parameter}
-    return [its[1] for opcode, its in code if opcode in SUMS and products & set(its[2:])]
+    return [operands[1] for opcode, operands in code if opcode in SUMS and products & set(operands[2:])]
 
 
 def main():

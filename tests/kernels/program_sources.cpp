@@ -199,9 +199,9 @@ int main(int count, char** arguments) try {
     for (const Type b : all_types)
       if (can_multiply(a, b) && (a == b || a == sum_type(a, b) || b == sum_type(a, b)))
         programs.add_products({a}, {b}, sum_type(a, b), few);
-  for (const Quantization& its : test::quantizations()) {
-    programs.add_products({Type::f32, its}, {Type::f32}, Type::f32, few);
-    programs.add_products({Type::f16}, {Type::f32, its}, Type::f32, few);
+  for (const Quantization& quantization : test::quantizations()) {
+    programs.add_products({Type::f32, quantization}, {Type::f32}, Type::f32, few);
+    programs.add_products({Type::f16}, {Type::f32, quantization}, Type::f32, few);
   }
   programs.add_ends(few);
   programs.add_convolutions();

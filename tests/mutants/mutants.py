@@ -103,7 +103,7 @@ MUTANTS = [
     Mutant("pack takes the tables of B for those of A", "src/engine/execute.cpp", "(at_offsets, b_columns, b_rows, 0, 0)",
            "(at_offsets, a_rows, b_rows, 0, 0)", (INDEXED,)),
     Mutant("blocked reads all rows of a vector at the first one's place", "shaders/blocked.comp",
-           "load_b(its.lines[e] + at)", "load_b(its.lines[0] + at)", (INDEXED_BLOCKED,)),
+           "load_b(source.lines[e] + at)", "load_b(source.lines[0] + at)", (INDEXED_BLOCKED,)),
     # Codes.
     Mutant("the upper nibbles of a block are its lower ones", "shaders/quantization.glsl", "upper ? byte_at(at) >> 4 : byte_at(at) & 15u",
            "byte_at(at) & 15u", (QUANTISED,)),

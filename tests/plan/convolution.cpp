@@ -129,9 +129,10 @@ std::string wrong_steps(const ConvolutionPlan& plan, const Limits& limits, doubl
         if (begins) groups.emplace(x * copy.to_lines * copy.to_planes * copy.to_volumes), ++copies;
         add_groups(*groups, step, 4 * columns, x, copy.to_lines);
       } else {
-        const DepthwiseWork its = depthwise_work(problem, *plan.program);
-        const std::int64_t x = ceil_div(its.channels * its.runs, columns), y = ceil_div(its.problem.output[1], plan.strip_rows);
-        if (begins) groups.emplace(x * y * images_at(plan, place) * its.problem.output[0]);
+        const DepthwiseWork depthwise = depthwise_work(problem, *plan.program);
+        const std::int64_t x = ceil_div(depthwise.channels * depthwise.runs, columns),
+                           y = ceil_div(depthwise.problem.output[1], plan.strip_rows);
+        if (begins) groups.emplace(x * y * images_at(plan, place) * depthwise.problem.output[0]);
         add_groups(*groups, step, columns, x, y);
       }
       if (const bool ends = step.stage == Stage::copy ? cursor.copied : cursor.place != place; ends && !groups->all())

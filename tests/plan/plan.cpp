@@ -446,19 +446,19 @@ TEST_CASE("each class of devices has a plan for every type and for awkward shape
 
 TEST_CASE("gemv takes chunks of codes on GPUs that keep them in registers, and codes one by one on the others") {
   for (const DeviceClassInfo& info : device_classes())
-    for (const Quantization& its : test::quantizations())
+    for (const Quantization& quantization : test::quantizations())
       for (const std::int64_t m : {4096, 1}) {  // with m = 1 the quantised operand is B
         CAPTURE(info.name);
-        CAPTURE(to_string(its));
+        CAPTURE(to_string(quantization));
         CAPTURE(m);
         const bool is_row = m == 1;
-        const ElementFormat codes{Type::f32, its};
+        const ElementFormat codes{Type::f32, quantization};
         Problem problem{.m = m, .n = 4097 - m, .k = 4096};
         (is_row ? problem.b : problem.a).format = codes;
         if (is_row) problem.b.op = Op::transpose;
         const DeviceClass device = info.device_class;
         const bool is_v3d = device == DeviceClass::broadcom_v3d4 || device == DeviceClass::broadcom_v3d7,
-                   by_code = device == DeviceClass::arm_midgard || (is_v3d && its.format == QuantizedFormat::q6_k);
+                   by_code = device == DeviceClass::arm_midgard || (is_v3d && quantization.format == QuantizedFormat::q6_k);
         const Kernel kernel = make_plan(problem, usual_limits(device)).kernel;
         CAPTURE(to_string(kernel));
         if (shares_through_memory(usual_limits(device))) CHECK(name(kernel) == "gemv");
@@ -470,19 +470,20 @@ TEST_CASE("on GPUs with shared memory gemv brings few columns of B there, howeve
   for (const DeviceClass device :
        {DeviceClass::nvidia_ampere, DeviceClass::nvidia_hopper, DeviceClass::amd_rdna3, DeviceClass::apple_m1,
         DeviceClass::intel_xe_hpg, DeviceClass::adreno_7xx, DeviceClass::arm_valhall})
-    for (const Quantization& its : {Quantization{}, Quantization{QuantizedFormat::q4_0}, Quantization{QuantizedFormat::q6_k}})
+    for (const Quantization& quantization :
+         {Quantization{}, Quantization{QuantizedFormat::q4_0}, Quantization{QuantizedFormat::q6_k}})
       for (const std::int64_t n : {2, 8})
         for (const Op op_b : {Op::none, Op::transpose})
           for (const bool is_row : {false, true}) {
             CAPTURE(to_string(device));
-            CAPTURE(to_string(its));
+            CAPTURE(to_string(quantization));
             CAPTURE(n);
             CAPTURE(is_row);
             const Limits limits = usual_limits(device);
             // Its compiler has registers for one column of 64 codes.
-            if (device == DeviceClass::adreno_7xx && its.format == QuantizedFormat::q6_k) continue;
+            if (device == DeviceClass::adreno_7xx && quantization.format == QuantizedFormat::q6_k) continue;
             Problem problem{.m = 4096, .n = n, .k = 14336};
-            problem.a.format = {Type::f32, its};
+            problem.a.format = {Type::f32, quantization};
             problem.b.op = op_b;
             const Plan plan = make_plan(is_row ? transposed(problem) : problem, limits);
             CAPTURE(to_string(plan.kernel));
@@ -493,14 +494,14 @@ TEST_CASE("on GPUs with shared memory gemv brings few columns of B there, howeve
             CHECK(name(plan.kernel) == "gemv");
             const bool shares = parameter(plan.kernel, "shared_b") == 1;
             // A few invocations along k may each read the codes that they need by vectors.
-            CHECK((shares || (its && plan.program().b_along_k && parameter(plan.kernel, "lanes_k") <= 4)));
+            CHECK((shares || (quantization && plan.program().b_along_k && parameter(plan.kernel, "lanes_k") <= 4)));
             CHECK_FALSE((shares && plan.program().b_along_k));
           }
 }
 
 TEST_CASE("small has as many sums as registers hold beside the decoding of codes") {
-  const auto tile = [](DeviceClass device, const Quantization& its) {
-    Problem problem{.m = 16, .n = 16, .k = 256, .a = {.format = {Type::f32, its}}, .batch = 1000};
+  const auto tile = [](DeviceClass device, const Quantization& quantization) {
+    Problem problem{.m = 16, .n = 16, .k = 256, .a = {.format = {Type::f32, quantization}}, .batch = 1000};
     problem.a.batch_stride = problem.b.batch_stride = 16 * 256;
     problem.c.batch_stride = 16 * 16;
     const Kernel kernel = make_plan(problem, usual_limits(device), {}).kernel;

@@ -118,9 +118,9 @@ TEST_CASE("streamed products: C apart from what is read, by elements") {
   CHECK(message([&](HostGemm& p) { p.a = at(50, 6), p.c = at(53, 6); }) == fine);
   CHECK(message([&](HostGemm& p) { p.a = at(50, 6), p.c = at(52, 6); }) == "multiply: C overlaps A");
   // Scales, and functions of the caller's, of which nothing is known.
-  const Quantization its = Quantization::per_row();
+  const Quantization quantization = Quantization::per_row();
   const auto bytes = std::as_bytes(std::span(memory));
-  const HostMatrix codes = host_matrix(QuantizedMatrix{its, 3, 3, bytes.subspan(0, 9), bytes.subspan(4 * 18, 12), {}});
+  const HostMatrix codes = host_matrix(QuantizedMatrix{quantization, 3, 3, bytes.subspan(0, 9), bytes.subspan(4 * 18, 12), {}});
   CHECK(message([&](HostGemm& p) { p.a = codes; }) == "multiply: C overlaps A");
   CHECK(message([&](HostGemm& p) { p.a = codes, p.c.memory.clear(); }) == fine);
 }

@@ -40,14 +40,14 @@ class Code {
   };
 
   static int add(dl_phdr_info* file, std::size_t, void* code) {
-    Code& its = *static_cast<Code*>(code);
+    Code& self = *static_cast<Code*>(code);
     const char* const path = *file->dlpi_name ? file->dlpi_name : program_invocation_name;
     const char* const slash = std::strrchr(path, '/');
-    if (!std::strstr(slash ? slash : path, its.name_)) return 0;
+    if (!std::strstr(slash ? slash : path, self.name_)) return 0;
     for (const ElfW(Phdr)* part = file->dlpi_phdr; part != file->dlpi_phdr + file->dlpi_phnum; ++part) {
       const std::uintptr_t begin = file->dlpi_addr + part->p_vaddr;
-      if (part->p_type == PT_LOAD && (part->p_flags & PF_X) && its.count_ < std::size(its.parts_))
-        its.parts_[its.count_++] = {begin, begin + part->p_memsz};
+      if (part->p_type == PT_LOAD && (part->p_flags & PF_X) && self.count_ < std::size(self.parts_))
+        self.parts_[self.count_++] = {begin, begin + part->p_memsz};
     }
     return 0;
   }

@@ -159,14 +159,15 @@ class Draw {
   }
 
   /// The matrix that was placed last has codes in place of elements.
-  void quantise(CaseMatrix& matrix, const Quantization& its, bool by_rows) {
+  void quantise(CaseMatrix& matrix, const Quantization& quantization, bool by_rows) {
     BufferView& view = matrix.view;
-    view.quantization = its;
+    view.quantization = quantization;
     view.layout = by_rows ? Layout::row_major : Layout::column_major;  // so that they lie along k
     const std::int64_t width = by_rows ? view.columns : view.rows, lines = by_rows ? view.rows : view.columns;
-    const std::int64_t codes = block_codes(its), step = its.format == QuantizedFormat::per_row ? 0 : codes;
+    const std::int64_t codes = block_codes(quantization), step = quantization.format == QuantizedFormat::per_row ? 0 : codes;
     view.ld = std::max(codes, round_up(width, codes) + codes * random_.pick<std::int64_t>({0, 0, 1, 3}));
-    const std::int64_t unit = scales_lie_apart(its) || block_bytes(its) % 2 != 0 ? 1 : 2;  // halves lie at even bytes
+    const std::int64_t unit =
+        scales_lie_apart(quantization) || block_bytes(quantization) % 2 != 0 ? 1 : 2;  // halves lie at even bytes
     view.offset_bytes = std::ssize(x_.memory.back()) + unit * random_.below(40);
     span_ = lines * view.ld + random_.pick<std::int64_t>({0, step, view.ld});
   }
@@ -174,18 +175,18 @@ class Draw {
   /// The codes of a matrix, whose items have been drawn, and its other arrays in memories of their own.
   void draw_codes(CaseMatrix& matrix) {
     BufferView& view = matrix.view;
-    const Quantization& its = view.quantization;
+    const Quantization& quantization = view.quantization;
     const std::int64_t rows = ceil_div(std::max<std::int64_t>(1, x_.batch) * span_, view.ld);
-    matrix.quantised = random_quantised(its, rows, view.ld, x_.exact, random_);
+    matrix.quantised = random_quantised(quantization, rows, view.ld, x_.exact, random_);
     matrix.decoded = decoded(matrix.quantised);
     const auto make_memory = [&](std::int64_t bytes, std::int64_t unit, BufferPlace& place) {
       place.offset_bytes = unit * random_.below(9);
       x_.memory.emplace_back(words(place.offset_bytes + bytes + random_.below(9)));
       return x_.memory.size() - 1;
     };
-    if (scales_lie_apart(its))
-      matrix.scales_memory = make_memory(std::ssize(matrix.quantised.scales), element_bytes(its.scales), view.scales);
-    if (its.zeros) matrix.zeros_memory = make_memory(std::ssize(matrix.quantised.zeros), 1, view.zeros);
+    if (scales_lie_apart(quantization))
+      matrix.scales_memory = make_memory(std::ssize(matrix.quantised.scales), element_bytes(quantization.scales), view.scales);
+    if (quantization.zeros) matrix.zeros_memory = make_memory(std::ssize(matrix.quantised.zeros), 1, view.zeros);
   }
 
   /// The items of the matrix that was placed last.

@@ -175,10 +175,10 @@ class Walk {
       if (x.size_bytes == 0) continue;
       const std::int64_t row = role == Role::b ? at.k0 : at.m0, column = role == Role::a ? at.k0 : at.n0;
       const std::int64_t first = row * stride.row + column * stride.column + (problem_.items ? 0 : at.batch0 * stride.item);
-      const ElementFormat& its = format_of(problem_, role);
-      require(first % block_codes(its.quantization) == 0, "a window that begins within a block");
-      require(x.offset_bytes == storage_bytes(its, first), "a window that does not begin with its piece");
-      require(x.offset_bytes + x.size_bytes <= storage_bytes(its, extent(problem_, role, whole)),
+      const ElementFormat& format = format_of(problem_, role);
+      require(first % block_codes(format.quantization) == 0, "a window that begins within a block");
+      require(x.offset_bytes == storage_bytes(format, first), "a window that does not begin with its piece");
+      require(x.offset_bytes + x.size_bytes <= storage_bytes(format, extent(problem_, role, whole)),
               "a window that ends behind its operand");
     }
     if (problem_.bias != Bias::none && step.bias.size_bytes > 0) {

@@ -200,34 +200,36 @@ HostMatrix host_view(const CaseMatrix& matrix, std::int64_t z, const Bytes& from
 /// The same of codes. A line of an item may begin anywhere in the rows of ld codes, and end in the next one.
 HostMatrix host_codes(const CaseMatrix& matrix, std::int64_t z) {
   const BufferView& view = matrix.view;
-  const Quantization its = view.quantization;
+  const Quantization quantization = view.quantization;
   const bool by_rows = view.layout == Layout::row_major;
   const auto in_lines = [by_rows](const Section& x) { return by_rows ? x : Section{x.column, x.row, x.columns, x.rows}; };
   const std::int64_t item = matrix.items[static_cast<std::size_t>(z)], ld = view.ld;
-  HostMatrix result{.rows = view.rows, .columns = view.columns, .type = view.type, .layout = view.layout, .quantization = its};
+  HostMatrix result{
+      .rows = view.rows, .columns = view.columns, .type = view.type, .layout = view.layout, .quantization = quantization};
   result.read_codes = [=, &matrix](const Section& section, const QuantizedTarget& to) {
     const Section lines = in_lines(section);
-    const QuantizedBytes all = quantized_bytes(its, lines.rows, lines.columns);
+    const QuantizedBytes all = quantized_bytes(quantization, lines.rows, lines.columns);
     std::fill_n(to.zeros, all.zeros, std::byte{0});
     const auto bytes = [](const Bytes& from, std::int64_t begin, std::int64_t count, std::byte* at) {
       std::copy_n(from.begin() + begin, count, at);
     };
-    const std::int64_t codes = block_codes(its), blocks = (lines.columns + codes - 1) / codes, block = block_bytes(its),
-                       scale = element_bytes(its.scales), of_line = all.zeros / std::max<std::int64_t>(1, lines.rows),
-                       of_row = quantized_bytes(its, 1, ld).zeros;
+    const std::int64_t codes = block_codes(quantization), blocks = (lines.columns + codes - 1) / codes,
+                       block = block_bytes(quantization), scale = element_bytes(quantization.scales),
+                       of_line = all.zeros / std::max<std::int64_t>(1, lines.rows),
+                       of_row = quantized_bytes(quantization, 1, ld).zeros;
     for (std::int64_t i = 0; i < lines.rows; ++i)
       for (std::int64_t j = 0; j < blocks; ++j) {
         const std::int64_t from = item + (lines.row + i) * ld + lines.column + j * codes, row = from / ld;
         bytes(matrix.quantised.codes, from / codes * block, block, to.codes + (i * blocks + j) * block);
-        if (its.format == QuantizedFormat::nbits)
+        if (quantization.format == QuantizedFormat::nbits)
           bytes(matrix.quantised.scales, from / codes * scale, scale, to.scales + (i * blocks + j) * scale);
-        else if (scales_lie_apart(its))
-          bytes(matrix.quantised.scales, its.format == QuantizedFormat::per_row ? row * scale : 0, scale,
-                to.scales + (its.format == QuantizedFormat::per_row ? i * scale : 0));
-        if (!its.zeros) continue;
-        const std::int64_t bit = from % ld / codes * its.bits, to_bit = j * its.bits;
+        else if (scales_lie_apart(quantization))
+          bytes(matrix.quantised.scales, quantization.format == QuantizedFormat::per_row ? row * scale : 0, scale,
+                to.scales + (quantization.format == QuantizedFormat::per_row ? i * scale : 0));
+        if (!quantization.zeros) continue;
+        const std::int64_t bit = from % ld / codes * quantization.bits, to_bit = j * quantization.bits;
         const std::byte zero = matrix.quantised.zeros[static_cast<std::size_t>(row * of_row + bit / 8)] >> bit % 8;
-        to.zeros[i * of_line + to_bit / 8] |= (its.bits == 4 ? zero & std::byte{15} : zero) << to_bit % 8;
+        to.zeros[i * of_line + to_bit / 8] |= (quantization.bits == 4 ? zero & std::byte{15} : zero) << to_bit % 8;
       }
   };
   return result;

@@ -96,8 +96,8 @@ void (*with_marks(const char* name))() {
       {"glMakeNamedBufferNonResidentNV", reinterpret_cast<void (*)()>(&make_not_resident)},
       {"glDeleteBuffers", reinterpret_cast<void (*)()>(&delete_buffers)},
       {"glGetStringi", reinterpret_cast<void (*)()>(&get_string)}};
-  for (const auto& [its, function] : own)
-    if (its == name) return function;
+  for (const auto& [own_name, function] : own)
+    if (own_name == name) return function;
   return test::get_proc_address(name);
 }
 
@@ -154,13 +154,13 @@ struct OwnBuffers {
 };
 
 struct Vendor {
-  const StandIns* const its = stand_ins();
+  const StandIns* const library = stand_ins();
 };
 
 }  // namespace
 
 TEST_CASE_FIXTURE(Vendor, "vendor: an engine that does not ask for the library does not look for it") {
-  if (!its) return;
+  if (!library) return;
   Engine engine = test::own_engine(test::unchecked_options());
   CHECK(engine.limits().vendor == VendorLibrary::not_asked);
   test::DeviceProduct product(engine, 20, 10, 30);
@@ -174,11 +174,11 @@ TEST_CASE_FIXTURE(Vendor, "vendor: an engine that does not ask for the library d
   wanted.experimental.edit().limits->vendor = VendorLibrary::ready;
   CHECK_THROWS_AS(engine.gemm(product.gemm, wanted), Unsupported);
   engine.release();
-  CHECK(its->calls("") == 0);
+  CHECK(library->calls("") == 0);
 }
 
 TEST_CASE_FIXTURE(Vendor, "vendor: products of every kind, as any kernel's") {
-  if (!its) return;
+  if (!library) return;
   Owner owner(allowing(true));
   Limits limits = owner.engine.limits();
   const std::pair<Type, Type> types[] = {{Type::f32, Type::f32},   {Type::f16, Type::f16},  {Type::f16, Type::f32},
@@ -213,7 +213,7 @@ TEST_CASE_FIXTURE(Vendor, "vendor: products of every kind, as any kernel's") {
 }
 
 TEST_CASE_FIXTURE(Vendor, "vendor: TF32 where Precision::fast allows it, and nowhere else") {
-  if (!its) return;
+  if (!library) return;
   Owner owner(allowing(true));
   const Matrix<float> a{{1 + 0x1p-20f}}, b{{2}};
   Report report;
@@ -236,19 +236,19 @@ TEST_CASE_FIXTURE(Vendor, "vendor: TF32 where Precision::fast allows it, and now
 }
 
 TEST_CASE_FIXTURE(Vendor, "vendor: a buffer is registered once, and a span or a scope goes over once") {
-  if (!its) return;
+  if (!library) return;
   Owner owner;
   OwnBuffers own;
   const Gemm product = own.product();
   const auto counts = [&](long registered, long crossings) {
-    CHECK(its->calls("cuGraphicsGLRegisterBuffer") == registered);
-    CHECK(its->calls("cuGraphicsMapResources") == crossings);
-    CHECK(its->calls("cuGraphicsUnmapResources") == crossings);
-    CHECK(its->mapped() == 0);
+    CHECK(library->calls("cuGraphicsGLRegisterBuffer") == registered);
+    CHECK(library->calls("cuGraphicsMapResources") == crossings);
+    CHECK(library->calls("cuGraphicsUnmapResources") == crossings);
+    CHECK(library->mapped() == 0);
     CHECK(own.right());
-    its->reset();
+    library->reset();
   };
-  its->reset();
+  library->reset();
   owner.engine.gemm(product, by_cublas());
   counts(3, 1);
   owner.engine.gemm(product, by_cublas());
@@ -260,18 +260,18 @@ TEST_CASE_FIXTURE(Vendor, "vendor: a buffer is registered once, and a span or a 
   {
     const Scope scope = owner.engine.scope();
     for (int i = 0; i < 4; ++i) owner.engine.gemm(product, by_cublas());
-    CHECK(its->mapped() == 3);
+    CHECK(library->mapped() == 3);
   }
   counts(0, 1);
   {  // what needs OpenGL has the buffers back: a fence, a product by a shader, a download
     const Scope scope = owner.engine.scope();
     for (int i = 0; i < 3; ++i) {
       owner.engine.gemm(product, by_cublas());
-      CHECK(its->mapped() == 3);
+      CHECK(library->mapped() == 3);
       if (i == 0) owner.engine.fence();
       if (i == 1) owner.engine.gemm(shader.gemm, {.kernel = parse_kernel("naive")});
       if (i == 2) CHECK(shader.right());
-      CHECK(its->mapped() == 0);
+      CHECK(library->mapped() == 0);
     }
   }
   counts(0, 3);
@@ -279,18 +279,18 @@ TEST_CASE_FIXTURE(Vendor, "vendor: a buffer is registered once, and a span or a 
     const Scope scope = owner.engine.scope();
     owner.engine.gemm(product, by_cublas());
     owner.engine.gemm(other.gemm, by_cublas());
-    CHECK(its->mapped() == 6);
+    CHECK(library->mapped() == 6);
   }
   CHECK(other.right());
-  CHECK(its->calls("cuGraphicsUnmapResources") == 1);
+  CHECK(library->calls("cuGraphicsUnmapResources") == 1);
   owner.engine.release();
-  CHECK(its->registered() == 0);
-  CHECK(its->held() == 0);
+  CHECK(library->registered() == 0);
+  CHECK(library->held() == 0);
   CHECK(resident().empty());
 }
 
 TEST_CASE_FIXTURE(Vendor, "vendor: a buffer that was deleted and made anew is another one") {
-  if (!its) return;
+  if (!library) return;
   for (const bool marks : {true, false}) {
     CAPTURE(marks);
     Owner owner(allowing(), marks ? with_marks : test::get_proc_address);
@@ -300,14 +300,14 @@ TEST_CASE_FIXTURE(Vendor, "vendor: a buffer that was deleted and made anew is an
       CHECK(own.right());
       // The application deletes C and makes another buffer, which gets the name: Mesa gives no name twice, so that it seems so.
       resident().erase(own.of_c->name());
-      its->orphan(own.of_c->name());
+      library->orphan(own.of_c->name());
       std::fill(own.a.data(), own.a.data() + own.a.size(), static_cast<float>(i));
       own.of_a.emplace(bytes_of(own.a));
       own.expected = multiply_serial(own.a, own.b);
     }
-    CHECK(its->registered() <= (marks ? 6 : 0));
+    CHECK(library->registered() <= (marks ? 6 : 0));
     owner.engine.release();
-    CHECK(its->registered() == 0);
+    CHECK(library->registered() == 0);
   }
   // Buffers of the engine's own.
   Owner owner;
@@ -316,36 +316,36 @@ TEST_CASE_FIXTURE(Vendor, "vendor: a buffer that was deleted and made anew is an
     owner.engine.gemm(product.gemm, by_cublas());
     CHECK(product.right());
   }
-  CHECK(its->registered() == 0);
+  CHECK(library->registered() == 0);
   // Registered buffers keep their memory, and do not become many.
   std::vector<std::unique_ptr<OwnBuffers>> many;
   for (int i = 0; i < 30; ++i) {
     owner.engine.gemm(many.emplace_back(std::make_unique<OwnBuffers>())->product(), by_cublas());
     CHECK(many.back()->right());
   }
-  CHECK(its->registered() <= 64);
+  CHECK(library->registered() <= 64);
   resident().clear();  // all are deleted by the application
   many.clear();
   OwnBuffers last;
   owner.engine.gemm(last.product(), by_cublas());
-  CHECK(its->registered() == 3);
+  CHECK(library->registered() == 3);
 }
 
 TEST_CASE_FIXTURE(Vendor, "vendor: a buffer that the application has made resident is not taken for marked") {
-  if (!its) return;
+  if (!library) return;
   Owner owner;
   OwnBuffers own;
   const unsigned name = own.of_c->name();
   resident().insert(name);
   owner.engine.gemm(own.product(), by_cublas());
-  CHECK(its->registered() == 2);
+  CHECK(library->registered() == 2);
   owner.engine.release();
   CHECK(resident() == std::set<unsigned>{name});
   resident().clear();
 }
 
 TEST_CASE_FIXTURE(Vendor, "vendor: whatever fails, the product is right") {
-  if (!its) return;
+  if (!library) return;
   for (const char* const call : all_calls)
     for (const int skipped : {0, 1})
       for (const float beta : {0.0f, 3.0f})
@@ -360,22 +360,22 @@ TEST_CASE_FIXTURE(Vendor, "vendor: whatever fails, the product is right") {
             std::optional<Scope> scope;
             if (scoped) scope.emplace(owner.engine.scope());
             owner.engine.gemm(before.gemm, by_cublas());
-            its->fail(call, unknown_error, 1, skipped);
+            library->fail(call, unknown_error, 1, skipped);
             Report report;
             owner.engine.gemm(product.gemm, by_cublas(), scoped ? nullptr : &report);
             if (!scoped) CHECK((report.kernel == "cublas") == (report.plan->kernel == parse_kernel("cublas")));
           }
           CHECK(product.right());
           CHECK(before.right());
-          its->reset();
+          library->reset();
           product.c.upload(product.before);
           owner.engine.gemm(product.gemm, by_cublas());  // one failure is no reason to leave it alone
           CHECK(product.right());
-          CHECK(its->calls("cublasGemmEx") == 1);
+          CHECK(library->calls("cublasGemmEx") == 1);
         }
   Owner owner;
   test::DeviceProduct product(owner.engine, 20, 10, 30);
-  its->fail("cublasGemmEx", 14, 1, 0);
+  library->fail("cublasGemmEx", 14, 1, 0);
   Report report;
   owner.engine.gemm(product.gemm, by_cublas(), &report);
   CHECK(product.right());
@@ -385,7 +385,7 @@ TEST_CASE_FIXTURE(Vendor, "vendor: whatever fails, the product is right") {
 }
 
 TEST_CASE_FIXTURE(Vendor, "vendor: a batch whose items are given one by one, and the third of which fails") {
-  if (!its) return;
+  if (!library) return;
   Owner owner;
   DeviceMatrix a(owner.engine, random_integer_matrix(12, 3, 5, 1)), b(owner.engine, random_integer_matrix(3, 4, 5, 2));
   const Matrix<float> before = random_integer_matrix(12, 4, 5, 3);
@@ -398,8 +398,8 @@ TEST_CASE_FIXTURE(Vendor, "vendor: a batch whose items are given one by one, and
   for (int skipped = 0; skipped < 5; ++skipped) {
     CAPTURE(skipped);
     c.upload(before);
-    its->reset();
-    its->fail("cublasGemmEx", unknown_error, 1, skipped);
+    library->reset();
+    library->fail("cublasGemmEx", unknown_error, 1, skipped);
     owner.engine.gemm(gemm, by_cublas());
     const Matrix<float> got = c.download();
     for (int item = 0; item < 4; ++item)
@@ -414,32 +414,32 @@ TEST_CASE_FIXTURE(Vendor, "vendor: a batch whose items are given one by one, and
 }
 
 TEST_CASE_FIXTURE(Vendor, "vendor: after three failures in a row it is left alone") {
-  if (!its) return;
+  if (!library) return;
   Owner owner;
   test::DeviceProduct product(owner.engine, 20, 10, 30);
-  its->fail("cuGraphicsMapResources", unknown_error, 2, 0);
+  library->fail("cuGraphicsMapResources", unknown_error, 2, 0);
   for (int i = 0; i < 3; ++i) owner.engine.gemm(product.gemm, by_cublas());
   CHECK(owner.engine.limits().vendor == VendorLibrary::ready);
-  its->fail("cuGraphicsMapResources", unknown_error, 3, 0);
+  library->fail("cuGraphicsMapResources", unknown_error, 3, 0);
   for (int i = 0; i < 3; ++i) owner.engine.gemm(product.gemm, by_cublas());
   CHECK(product.right());
   CHECK(owner.engine.limits().vendor == VendorLibrary::left_alone);
   CHECK(logged("cublas failed 3 times in a row"));
-  its->reset();
+  library->reset();
   CHECK_THROWS_WITH_AS(owner.engine.gemm(product.gemm, by_cublas()),
                        doctest::Contains("is left alone since it failed three times"), Unsupported);
   owner.engine.gemm(product.gemm);
   CHECK(product.right());
-  CHECK(its->calls("cublasGemmEx") == 0);
+  CHECK(library->calls("cublasGemmEx") == 0);
 }
 
 TEST_CASE_FIXTURE(Vendor, "vendor: OpenGL gets no buffer back, and the stream fails as well: nobody says that C is right") {
-  if (!its) return;
+  if (!library) return;
   for (const float beta : {0.0f, 2.0f}) {
     Owner owner;
     test::DeviceProduct product(owner.engine, 20, 10, 30, beta);
-    its->fail("cuGraphicsUnmapResources", unknown_error, 1, 0);
-    its->fail("cuStreamSynchronize", unknown_error, 1, 0);
+    library->fail("cuGraphicsUnmapResources", unknown_error, 1, 0);
+    library->fail("cuStreamSynchronize", unknown_error, 1, 0);
     if (beta == 0) {
       owner.engine.gemm(product.gemm, by_cublas());  // nothing of C was needed
       CHECK(product.right());
@@ -447,15 +447,15 @@ TEST_CASE_FIXTURE(Vendor, "vendor: OpenGL gets no buffer back, and the stream fa
       CHECK_THROWS_WITH_AS(owner.engine.gemm(product.gemm, by_cublas()),
                            doctest::Contains("cuGraphicsUnmapResources returned 999"), DeviceLost);
     }
-    its->reset();
+    library->reset();
   }
 }
 
 TEST_CASE_FIXTURE(Vendor, "vendor: a type whose small product is wrong or fails is struck off") {
-  if (!its) return;
+  if (!library) return;
   Owner owner(allowing(true));
   test::DeviceProduct product(owner.engine, 64, 64, 64);
-  its->fail("cublasGemmEx", 15, 1, 0);
+  library->fail("cublasGemmEx", 15, 1, 0);
   CHECK_THROWS_WITH_AS(owner.engine.gemm(product.gemm, by_cublas()),
                        doctest::Contains("failed its self-check (cublasGemmEx returned 15)"), Unsupported);
   owner.engine.gemm(product.gemm);
@@ -467,10 +467,10 @@ TEST_CASE_FIXTURE(Vendor, "vendor: a type whose small product is wrong or fails 
 }
 
 TEST_CASE_FIXTURE(Vendor, "vendor: what an engine says that comes no further") {
-  if (!its) return;
+  if (!library) return;
   const auto found = [&](const char* call, int status) {
-    its->reset();
-    its->fail(call, status, 1, 0);
+    library->reset();
+    library->fail(call, status, 1, 0);
     const Engine engine = test::own_engine(allowing());
     test::DeviceProduct product(const_cast<Engine&>(engine), 20, 10, 30);
     const_cast<Engine&>(engine).gemm(product.gemm);
@@ -486,8 +486,8 @@ TEST_CASE_FIXTURE(Vendor, "vendor: what an engine says that comes no further") {
   for (const char* const call : {"cuDevicePrimaryCtxRetain", "cuCtxPushCurrent_v2", "cuStreamCreate", "cublasCreate_v2",
                                  "cublasSetStream_v2", "cublasSetMathMode"})
     CHECK(found(call, 1) == VendorLibrary::failed);
-  CHECK(its->held() == 0);
-  its->reset();
+  CHECK(library->held() == 0);
+  library->reset();
   EngineOptions nowhere = allowing();
   nowhere.vendor_library = "/nonexistent/libcublas.so";
   CHECK(test::own_engine(nowhere).limits().vendor == VendorLibrary::no_library);
@@ -495,13 +495,13 @@ TEST_CASE_FIXTURE(Vendor, "vendor: what an engine says that comes no further") {
   nowhere.vendor_library = "vendor/libcuda.so.1";
   CHECK(test::own_engine(nowhere).limits().vendor == VendorLibrary::no_library);
   CHECK(logged("vendor/libcuda.so.1 has no cublas"));
-  CHECK(its->calls("cuDevicePrimaryCtxRetain") == 0);  // which takes memory
+  CHECK(library->calls("cuDevicePrimaryCtxRetain") == 0);  // which takes memory
   EngineOptions by_variable = allowing();
   by_variable.vendor_library.reset();
   ::setenv("GLGEMM_CUBLAS", "vendor", 1);
   CHECK(test::own_engine(by_variable).limits().vendor == VendorLibrary::ready);
   ::unsetenv("GLGEMM_CUBLAS");
-  its->fail("cublasCreate_v2", 1, 1, 0);  // the newest is for newer drivers
+  library->fail("cublasCreate_v2", 1, 1, 0);  // the newest is for newer drivers
   EngineOptions linked = allowing();
   const TemporaryFolder folder;
   for (const char* const name : {"libcublas.so.13", "libcublas.so.12"})
@@ -509,16 +509,16 @@ TEST_CASE_FIXTURE(Vendor, "vendor: what an engine says that comes no further") {
   linked.vendor_library = folder.file("");
   CHECK(test::own_engine(linked).limits().vendor == VendorLibrary::ready);
   CHECK(logged("libcublas.so.12"));
-  its->reset();
+  library->reset();
 }
 
 TEST_CASE_FIXTURE(Vendor, "vendor: the application's own context of CUDA's is as before, and so is OpenGL's state") {
-  if (!its) return;
+  if (!library) return;
   int of_application = 0;
-  its->push(&of_application);
+  library->push(&of_application);
   const auto current = [&] {
     void* result = nullptr;
-    its->current(&result);
+    library->current(&result);
     return result;
   };
   {
@@ -527,7 +527,7 @@ TEST_CASE_FIXTURE(Vendor, "vendor: the application's own context of CUDA's is as
     OwnBuffers own;
     owner.engine.gemm(own.product(), by_cublas());
     CHECK(current() == &of_application);
-    its->fail("cublasGemmEx", unknown_error, 1, 0);
+    library->fail("cublasGemmEx", unknown_error, 1, 0);
     owner.engine.gemm(own.product(), by_cublas());
     CHECK(current() == &of_application);
     const test::Application application;
@@ -535,7 +535,7 @@ TEST_CASE_FIXTURE(Vendor, "vendor: the application's own context of CUDA's is as
     owner.engine.gemm(own.product(), by_cublas());
     const std::string changed = test::difference(before, test::take_snapshot());
     CHECK_MESSAGE(changed.empty(), changed);
-    its->fail("cublasGemmEx", unknown_error, 1, 0);
+    library->fail("cublasGemmEx", unknown_error, 1, 0);
     owner.engine.gemm(own.product(), by_cublas());
     const std::string changed_by_shader = test::difference(before, test::take_snapshot());
     CHECK_MESSAGE(changed_by_shader.empty(), changed_by_shader);
@@ -543,12 +543,12 @@ TEST_CASE_FIXTURE(Vendor, "vendor: the application's own context of CUDA's is as
   }
   CHECK(current() == &of_application);
   void* popped = nullptr;
-  its->pop(&popped);
-  CHECK(its->held() == 0);
+  library->pop(&popped);
+  CHECK(library->held() == 0);
 }
 
 TEST_CASE_FIXTURE(Vendor, "vendor: jobs, convolutions and streams are cut, and go by shaders") {
-  if (!its) return;
+  if (!library) return;
   Owner owner;
   test::DeviceProduct product(owner.engine, 20, 10, 30);
   CHECK_THROWS_WITH_AS(owner.engine.start(product.gemm, by_cublas()), doctest::Contains("cublas takes a product whole"),
@@ -563,23 +563,23 @@ TEST_CASE_FIXTURE(Vendor, "vendor: jobs, convolutions and streams are cut, and g
   host.a = host_matrix(a), host.b = host_matrix(b), host.c = host_matrix(c);
   multiply(owner.engine, host, {});
   CHECK(c == multiply_serial(a, b));
-  CHECK(its->calls("cublasGemmEx") == 0);
+  CHECK(library->calls("cublasGemmEx") == 0);
 }
 
 TEST_CASE_FIXTURE(Vendor, "vendor: an engine that ends without release(), is abandoned, or is a fork's") {
-  if (!its) return;
+  if (!library) return;
   for (const bool abandons : {false, true}) {
     std::optional<Owner> owner(std::in_place);
     OwnBuffers own;
     owner->engine.gemm(own.product(), by_cublas());
     if (abandons) owner->engine.abandon();
     owner.reset();
-    CHECK(its->held() == 0);
+    CHECK(library->held() == 0);
   }
   Owner owner;
   OwnBuffers own;
   owner.engine.gemm(own.product(), by_cublas());
-  its->reset();
+  library->reset();
   const pid_t child = ::fork();
   if (child == 0) {
     ::alarm(30);
@@ -590,7 +590,7 @@ TEST_CASE_FIXTURE(Vendor, "vendor: an engine that ends without release(), is aba
     } catch (const GlError&) {
     }
     { const Engine ends = std::move(owner.engine); }
-    ::_exit(wrong != 0 || its->calls("") != 0 ? 1 : 0);
+    ::_exit(wrong != 0 || library->calls("") != 0 ? 1 : 0);
   }
   int ended = 0;
   REQUIRE(::waitpid(child, &ended, 0) == child);
@@ -598,7 +598,7 @@ TEST_CASE_FIXTURE(Vendor, "vendor: an engine that ends without release(), is aba
 }
 
 TEST_CASE_FIXTURE(Vendor, "vendor: an engine and its context go to another thread and back") {
-  if (!its) return;
+  if (!library) return;
   Owner owner;
   OwnBuffers own;
   owner.engine.gemm(own.product(), by_cublas());
@@ -609,7 +609,7 @@ TEST_CASE_FIXTURE(Vendor, "vendor: an engine and its context go to another threa
       test::context();
       owner.engine.gemm(own.product(), by_cublas());
       void* current = nullptr;
-      its->current(&current);
+      library->current(&current);
       if (current || !own.right()) wrong = "a wrong product, or a context that stays";
     } catch (const std::exception& error) {
       wrong = error.what();
@@ -623,7 +623,7 @@ TEST_CASE_FIXTURE(Vendor, "vendor: an engine and its context go to another threa
 }
 
 TEST_CASE_FIXTURE(Vendor, "vendor: a context that is lost") {
-  if (!its) return;
+  if (!library) return;
   {
     Owner owner(allowing(), test::counting_loader);
     test::DeviceProduct product(owner.engine, 20, 10, 30);
@@ -637,7 +637,7 @@ TEST_CASE_FIXTURE(Vendor, "vendor: a context that is lost") {
     owner.engine.abandon();
     test::lose_context_after(test::never);
   }
-  CHECK(its->held() == 0);
+  CHECK(library->held() == 0);
 }
 
 TEST_CASE("vendor: the planner takes it by price") {

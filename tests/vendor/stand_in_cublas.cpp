@@ -77,7 +77,7 @@ int multiply(int op_a, int op_b, int m, int n, int k, const void* alpha, const v
   const Operand x{a, lda, op_a != 0}, y{b, ldb, op_b != 0};
   const bool fast = compute == compute_tf32;
   if (type_a != type_b) return not_supported;
-  const auto is = [&](int ab, int its, int computes) { return type_a == ab && type_c == its && compute == computes; };
+  const auto is = [&](int ab, int result, int computes) { return type_a == ab && type_c == result && compute == computes; };
   const auto run = [&](auto loop_of_types) {
     loop_of_types(m, n, k, alpha, x, y, beta, c, ldc, fast);
     return 0;
@@ -118,14 +118,14 @@ int cublasDestroy_v2(void*) {
   stand_in_hold(-1);
   return 0;
 }
-int cublasSetStream_v2(void*, void* its) {
+int cublasSetStream_v2(void*, void* cuda_stream) {
   ENTER;
-  stream = its;
+  stream = cuda_stream;
   return 0;
 }
-int cublasSetMathMode(void*, int its) {
+int cublasSetMathMode(void*, int math_mode) {
   ENTER;
-  mode = its;
+  mode = math_mode;
   return 0;
 }
 int cublasGemmEx(void* handle, int op_a, int op_b, int m, int n, int k, const void* alpha, const void* a, int type_a, int lda,

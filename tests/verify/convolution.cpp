@@ -92,8 +92,8 @@ TEST_CASE("a convolution is within the product's bound, and what is not asked fo
   const std::vector<double> exact = test::convolved(conv, {input.elements().begin(), input.elements().end()},
                                                     {filters.elements().begin(), filters.elements().end()});
   std::vector<float> output(exact.begin(), exact.end());
-  const auto check = [&](const ConvolutionProblem& its) {
-    return check_convolution(its, std::span<const float>(input.elements()), std::span<const float>(filters.elements()),
+  const auto check = [&](const ConvolutionProblem& checked) {
+    return check_convolution(checked, std::span<const float>(input.elements()), std::span<const float>(filters.elements()),
                              std::span<const float>(output));
   };
   const Check rounded = check(problem);

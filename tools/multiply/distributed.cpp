@@ -76,14 +76,16 @@ std::int64_t default_tile(std::int64_t m, std::int64_t n) {
 /// This rank's tiles of a matrix of a file. A file has rows one after the other and ScaLAPACK columns: what is kept is the
 /// transpose, which puts the elements in the file's order.
 struct LocalTiles {
-  LocalTiles(const Cluster& cluster, std::int64_t rows, std::int64_t columns, std::int64_t tile, const ElementFormat& its)
+  LocalTiles(const Cluster& cluster, std::int64_t rows, std::int64_t columns, std::int64_t tile,
+             const ElementFormat& element_format)
       : grid(cluster.grid()),
         rank(cluster.rank()),
         edge(tile),
-        format(its),
+        format(element_format),
         own_rows(local_size(columns, tile, grid.row_of(rank), 0, grid.rows)),
-        local_rows(storage_bytes(its, own_rows) / storage_bytes(its, block_codes(its.quantization)) *
-                   block_codes(its.quantization)),
+        local_rows(storage_bytes(element_format, own_rows) /
+                   storage_bytes(element_format, block_codes(element_format.quantization)) *
+                   block_codes(element_format.quantization)),
         local_columns(local_size(rows, tile, grid.column_of(rank), 0, grid.columns)) {
     const auto number = [](std::int64_t x) { return static_cast<int>(x); };
     descriptor = {1,
@@ -94,7 +96,7 @@ struct LocalTiles {
                   number(tile),
                   0,
                   0,
-                  number(std::max(block_codes(its.quantization), local_rows))};
+                  number(std::max(block_codes(element_format.quantization), local_rows))};
   }
   std::int64_t size_bytes() const { return storage_bytes(format, local_rows) * local_columns; }
   void allocate() { data.resize(static_cast<std::size_t>(size_bytes())); }

@@ -116,18 +116,19 @@ NamedConvolution convolution_of(std::string_view name, const std::array<std::int
     if (room >= 0 && room / stride + 1 == output) return before;  // as much on both sides
     return std::max<std::int64_t>(0, (output - 1) * stride + (filter - 1) * dilation + 1 - input - before);
   };
-  Convolution its{.input = {.batch = mb, .size = {ih, iw}, .channels = ic},
-                  .filters = {.size = {kh, kw}},
-                  .output = {.channels = oc},
-                  .stride = {sh, sw},
-                  .dilation = {dh, dw},
-                  .padding = {Padding::Kind::given, {ph, pw}, {behind(ih, oh, kh, sh, dh, ph), behind(iw, ow, kw, sw, dw, pw)}},
-                  .groups = groups};
-  complete(its, where);
-  NamedConvolution result{std::string(name), its, {}};
-  if (its.output.size != Extents{oh, ow})
-    result.why_not = fmt::format("the file says that its output is {}x{}, and these sizes make {}x{}", oh, ow, its.output.size[0],
-                                 its.output.size[1]);
+  Convolution convolution{
+      .input = {.batch = mb, .size = {ih, iw}, .channels = ic},
+      .filters = {.size = {kh, kw}},
+      .output = {.channels = oc},
+      .stride = {sh, sw},
+      .dilation = {dh, dw},
+      .padding = {Padding::Kind::given, {ph, pw}, {behind(ih, oh, kh, sh, dh, ph), behind(iw, ow, kw, sw, dw, pw)}},
+      .groups = groups};
+  complete(convolution, where);
+  NamedConvolution result{std::string(name), convolution, {}};
+  if (convolution.output.size != Extents{oh, ow})
+    result.why_not = fmt::format("the file says that its output is {}x{}, and these sizes make {}x{}", oh, ow,
+                                 convolution.output.size[0], convolution.output.size[1]);
   return result;
 }
 

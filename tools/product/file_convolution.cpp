@@ -57,11 +57,12 @@ FileConvolution::FileConvolution(const std::string& input_path, const std::strin
   match_shapes();
   choose_types(type_text);
   complete(convolution, "--convolution");
-  if (const ArrayDimensions its = dimensions_of(output, convolution.output.layout);
-      its.outer != convolution.output.batch || its.size != convolution.output.size || its.inner != convolution.output.channels) {
-    convolution.output.batch = its.outer;
-    convolution.output.size = its.size;
-    if (its.inner != convolution.output.channels)
+  if (const ArrayDimensions dimensions = dimensions_of(output, convolution.output.layout);
+      dimensions.outer != convolution.output.batch || dimensions.size != convolution.output.size ||
+      dimensions.inner != convolution.output.channels) {
+    convolution.output.batch = dimensions.outer;
+    convolution.output.size = dimensions.size;
+    if (dimensions.inner != convolution.output.channels)
       throw std::invalid_argument(
           fmt::format("{}, and the convolution has {} output channels", shape_text(output), convolution.output.channels));
     try {

@@ -107,9 +107,9 @@ class Engine(OfThisProcess):
         engine = weakref.ref(self)
 
         def tell(line: str) -> None:
-            its = engine()
-            if its is not None and its._log is not None:
-                its._log(line)
+            alive = engine()
+            if alive is not None and alive._log is not None:
+                alive._log(line)
 
         return tell if log is not None else None
 
