@@ -53,11 +53,6 @@ Option Verb::flag(const char* name, bool& value, const char* description) {
 Option Verb::option(const std::string& name) const {
   return Option(app_->get_option(name));
 }
-std::vector<Option> Verb::options() const {
-  std::vector<Option> options;
-  for (CLI::Option* const option : app_->get_options()) options.emplace_back(option);
-  return options;
-}
 void Verb::begin_group(const char* heading) {
   app_->option_defaults()->group(heading);
 }
@@ -169,6 +164,10 @@ template ValueCheck in_range(int, int);
 template ValueCheck in_range(std::int64_t, std::int64_t);
 template ValueCheck in_range(double, double);
 
+ValueCheck existing_file() {
+  return [](const std::string& value) { return CLI::ExistingFile(value); };
+}
+
 ValueCheck one_of(const std::vector<std::string>& words) {
   return [words](const std::string& value) {
     if (std::find(words.begin(), words.end(), value) != words.end()) return std::string();
@@ -179,9 +178,9 @@ ValueCheck one_of(const std::vector<std::string>& words) {
 }
 
 void exclude_all_but(Verb& verb, Option option, std::initializer_list<std::string_view> others) {
-  for (const Option other : verb.options())
-    if (other.name() != option.name() && std::find(others.begin(), others.end(), other.name()) == others.end())
-      option.excludes({other});
+  for (CLI::Option* const other : verb.app().get_options())
+    if (other->get_name() != option.name() && std::find(others.begin(), others.end(), other->get_name()) == others.end())
+      option.excludes({Option(other)});
 }
 
 Option add_number(Verb& verb, const std::string& name, std::optional<std::int64_t>& number,

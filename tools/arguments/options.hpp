@@ -64,12 +64,11 @@ class Verb {
   Option flag(const char* name, bool& value, const char* description);
   /// The option that has this name.
   Option option(const std::string& name) const;
-  std::vector<Option> options() const;
   /// The heading in the help of the options that are added from now on.
   void begin_group(const char* heading);
   /// Behind the options in the help.
   void footer(const std::string& text);
-  /// What it does. Without one `run` throws, and a program says what.
+  /// What it does. An exception of that ends the program with its message.
   void on_run(const std::function<void()>& run);
   void hide();
 
@@ -116,6 +115,9 @@ Option add_option_with_default(Verb& verb, const char* names, T& value, const ch
 /// Refuses what is not a number (of an integer type: a whole one) from `least` to `most`. T is int, std::int64_t or double.
 template <class T>
 ValueCheck in_range(T least, T most);
+
+/// Refuses what is not the name of a file that exists.
+ValueCheck existing_file();
 
 /// Refuses a value that is not one of these words.
 ValueCheck one_of(const std::vector<std::string>& words);

@@ -1,5 +1,6 @@
 // glgemm-view: a window in which one draws a digit, and a network reads it; each layer is drawn straight from its buffer.
 #include <chrono>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -39,13 +40,13 @@ void add_options(Verb& program, Arguments& arguments) {
   add_option(program, "--digit", digits.example, "0..9", "Begin with an example of this digit").check(in_range(0, 9));
   add_option(program, "--draw", arguments.strokes, "STROKES",
              "Begin with these strokes: each a list of points in cells from the upper left corner, as in '2,1 6,1 3,7; 3,4 5,4'");
-  add_option(program, "--weights", digits.weights, "FILE", "The network's weights: .safetensors");
+  add_option(program, "--weights", digits.weights, "FILE", "The network's weights: .safetensors").check(existing_file());
   add_option_with_default(program, "--budget", arguments.budget_ms, "MS", "Time that a layer gets in each frame, in milliseconds")
       .check(in_range(0.125, 1000.0));
   add_option_with_default(program, "--width", digits.width, "PIXELS", "Of the window").check(in_range(64, 8192));
   add_option_with_default(program, "--height", digits.height, "PIXELS", "Of the window").check(in_range(64, 8192));
   add_option(program, "--frames", digits.frames, "COUNT", "End after this many frames, and print the answer")
-      .check(in_range(1, 1000000));
+      .check(in_range(1, std::numeric_limits<int>::max()));
   add_option(program, "--screenshot", arguments.screenshot, "FILE",
              "Write the last frame as .png; alone: the one in which the digit is read, and end");
   add_option(program, "--keys", digits.keys, "KEYS", "Press these keys first, as in 'c8'");
