@@ -1,8 +1,7 @@
-// Calls whose programs are ready and that have passed every check: products and convolutions, and the way through their steps.
+// Calls whose programs are ready and that have passed every check: products and convolutions.
 #pragma once
 
 #include <array>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -76,11 +75,6 @@ struct ConvolutionCall {
   WorkBuffers* work = nullptr;  ///< large enough
 };
 
-/// Whether a step of that stage is a product's, and not one that only convolutions have.
-constexpr bool is_of_product(Stage stage) {
-  return stage != Stage::copy && stage != Stage::depthwise;
-}
-
 /// The workspace: the caller's, or else the engine's.
 inline Workspace workspace_of(const std::optional<Workspace>& callers, const WorkBuffers& work) {
   return callers.value_or(Workspace{work.workspace, 0, 0});
@@ -91,48 +85,5 @@ Call make_call(const Gemm& product, std::shared_ptr<const Prepared> prepared, Wo
 
 /// The product of the first group of a piece, without its buffers.
 Gemm product_without_buffers(const ConvolutionProduct& product);
-
-/// The way through a call: the steps of its plan, one after the other, and what each of them works on.
-class Steps {
- public:
-  explicit Steps(Call product) : product_(std::move(product)) {}
-  explicit Steps(ConvolutionCall convolution) : convolution_(std::move(convolution)) {}
-
-  /// The next step, of about so much work, as next_slice() gives it. The place is a convolution's.
-  std::optional<ConvolutionStep> next(double work = std::numeric_limits<double>::infinity());
-  /// The smallest step that can be the next one.
-  std::optional<ConvolutionStep> least() const;
-  bool at_end() const { return !least(); }
-
-  /// A product that is not a convolution's.
-  Call& product() { return product_; }
-  const Call& product() const { return product_; }
-  /// Null for a product.
-  const ConvolutionCall* convolution() const { return convolution_ ? &*convolution_ : nullptr; }
-  /// The product to which a step belongs.
-  const Call& product_of(const ConvolutionStep& step);
-
-  gl::Program& program_of(const ConvolutionStep& step) const;
-  Rate& rate_of(const ConvolutionStep& step) const;
-  /// The plan that the step is of.
-  const Prepared& prepared_of(const ConvolutionStep& step) const;
-
-  const std::optional<Workspace>& callers_workspace() const {
-    return convolution_ ? convolution_->convolution.workspace : product_.product.workspace;
-  }
-  WorkBuffers& work() const { return convolution_ ? *convolution_->work : *product_.work; }
-  gl::Bindings bindings() const { return convolution_ ? convolution_->prepared->bindings : product_.prepared->bindings; }
-  /// The work of all steps.
-  double all_work() const;
-
- private:
-  /// The step at a cursor, which moves past it.
-  std::optional<ConvolutionStep> next_from(ConvolutionCursor& at, double work) const;
-
-  std::optional<ConvolutionCall> convolution_{};
-  ConvolutionCursor at_{};
-  Call product_{};  ///< in a convolution, the product at `product_at_`
-  ConvolutionPlace product_at_{};
-};
 
 }  // namespace glgemm

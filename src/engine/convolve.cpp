@@ -6,6 +6,7 @@
 
 #include "engine/enqueue.hpp"
 #include "engine/execute.hpp"
+#include "engine/execute_convolution.hpp"
 #include "engine/library.hpp"
 #include "engine/prepare.hpp"
 #include "engine/ready.hpp"
@@ -16,10 +17,10 @@ namespace glgemm {
 void Engine::convolve(const Convolution& convolution, const PlanOptions& options, Report* report) {
   state_->check_usable("convolve");
   std::optional<gl::StateGuard> guard;
-  Steps steps(glgemm::prepare(*state_, "convolve", convolution, uncut(*state_, options), state_->work, guard));
-  if (!report) return enqueue(*state_, std::move(steps), nullptr);
+  ConvolutionSteps steps(glgemm::prepare(*state_, "convolve", convolution, uncut(*state_, options), state_->work, guard));
+  if (!report) return enqueue(*state_, steps, nullptr);
   *report = {};
-  const std::shared_ptr<const PreparedConvolution> prepared = steps.convolution()->prepared;
+  const std::shared_ptr<const PreparedConvolution> prepared = steps.call().prepared;
   if (const ConvolutionPlan& plan = prepared->plan; plan.depthwise) {
     report->kernel = to_string(plan.program->kernel);
   } else if (!plan.products().empty()) {
@@ -28,7 +29,7 @@ void Engine::convolve(const Convolution& convolution, const PlanOptions& options
   }
   Stopwatch watch(*this);
   watch.start();
-  enqueue(*state_, std::move(steps), report);
+  enqueue(*state_, steps, report);
   watch.stop();
   report->kernel_time = watch.elapsed();
 }
@@ -43,7 +44,8 @@ void Engine::prepare(std::span<const Convolution> convolutions, const PlanOption
     do prepared = prepared_for(*state_, problem, uncut(*state_, options));
     while (!make_ready(*state_, *prepared));
     if (!convolution.workspace) grow_workspace(*state_, state_->work, prepared->plan.workspace_bytes);
-    run_on_nothing(*state_, Steps(ConvolutionCall{convolution, std::move(prepared), &state_->work}));
+    ConvolutionSteps steps({convolution, std::move(prepared), &state_->work});
+    run_on_nothing(*state_, steps);
   }
 }
 

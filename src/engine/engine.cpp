@@ -19,6 +19,7 @@
 #include "base/system.hpp"
 #include "engine/enqueue.hpp"
 #include "engine/execute.hpp"
+#include "engine/execute_product.hpp"
 #include "engine/library.hpp"
 #include "engine/offsets.hpp"
 #include "engine/prepare.hpp"
@@ -64,7 +65,8 @@ void prepare_products(Engine& engine, Engine::State& state, std::span<const Prob
     } while (!make_ready(state, *prepared, options.kernel.has_value()));
     const Gemm product = products.empty() ? Gemm() : products[i];
     if (!product.workspace) grow_workspace(state, state.work, prepared->plan.workspace.size_bytes);
-    run_on_nothing(state, Steps(make_call(product, std::move(prepared), state.work)));
+    ProductSteps steps(make_call(product, std::move(prepared), state.work));
+    run_on_nothing(state, steps);
   }
 }
 
@@ -198,12 +200,13 @@ Plan Engine::plan(const Problem& problem, const PlanOptions& options, Explanatio
 void Engine::gemm(const Gemm& product, const PlanOptions& options, Report* report) {
   state_->check_usable("gemm", state_->scoped);
   std::optional<gl::StateGuard> guard;
-  Call call = glgemm::prepare(*state_, "gemm", product, options, state_->work, guard);
-  if (!report) return enqueue(*state_, Steps(std::move(call)), nullptr);
-  *report = {.kernel = to_string(call.prepared->plan.kernel), .plan = {call.prepared, &call.prepared->plan}};
+  ProductSteps steps(glgemm::prepare(*state_, "gemm", product, options, state_->work, guard));
+  if (!report) return enqueue(*state_, steps, nullptr);
+  const std::shared_ptr<const Prepared>& prepared = steps.call().prepared;
+  *report = {.kernel = to_string(prepared->plan.kernel), .plan = {prepared, &prepared->plan}};
   Stopwatch watch(*this);
   watch.start();
-  enqueue(*state_, Steps(std::move(call)), report);
+  enqueue(*state_, steps, report);
   watch.stop();
   report->kernel_time = watch.elapsed();
 }
@@ -216,7 +219,10 @@ void Engine::gemm(std::span<const Gemm> products, const PlanOptions& options) {
   const std::unique_ptr<Engine::State, void (*)(Engine::State*)> at_end(state_.get(), [](Engine::State* state) {
     if (state->library) state->library->stays = false;
   });
-  for (Call& call : calls) enqueue(*state_, Steps(std::move(call)), nullptr);
+  for (Call& call : calls) {
+    ProductSteps steps(std::move(call));
+    enqueue(*state_, steps, nullptr);
+  }
   if (!state_->scoped) state_->come_back();
 }
 

@@ -3,8 +3,8 @@
 #include <functional>
 
 #include "engine/execute.hpp"
+#include "engine/execute_product.hpp"
 #include "engine/prepare.hpp"
-#include "engine/speed.hpp"
 
 namespace glgemm {
 namespace {
@@ -18,34 +18,34 @@ void run_by_shader(Engine::State& state, Gemm product, PlanOptions options, Repo
   const std::unique_ptr<WorkBuffers, std::function<void(WorkBuffers*)>> at_end(
       &work, [&](WorkBuffers* buffers) { buffers->destroy(state.api); });
   std::optional<gl::StateGuard> guard;
-  const Call call = prepare(state, "gemm", product, options, work, guard);
+  ProductSteps steps(prepare(state, "gemm", product, options, work, guard));
   if (report) {
-    report->kernel = to_string(call.prepared->plan.kernel);
-    report->plan = {call.prepared, &call.prepared->plan};
+    const std::shared_ptr<const Prepared>& prepared = steps.call().prepared;
+    report->kernel = to_string(prepared->plan.kernel);
+    report->plan = {prepared, &prepared->plan};
   }
-  enqueue(state, Steps(call), nullptr);
+  enqueue(state, steps, nullptr);
 }
 
 /// Enqueues all steps. Returns what a library left.
 std::optional<LeftByLibrary> run_all(Engine::State& state, Steps& steps, Report* report) {
   Enqueuer enqueuer(state, steps);
-  enqueuer.upload_items();
+  steps.upload(state);
   const auto count = [&] {
     if (!report) return;
     ++report->slices;
     ++report->dispatches;
   };
-  const bool is_by_library = !steps.convolution() && is_library(steps.product().prepared->plan.kernel);
-  if (is_by_library || !may_be_long(state, steps)) {
-    while (const std::optional<ConvolutionStep> step = steps.next()) {
-      enqueuer.run(*step);
+  const double longest_dispatch = seconds(state.options.max_dispatch);
+  if (steps.is_by_library() || steps.longest(state) <= longest_dispatch) {
+    while (const std::optional<Runnable> at = steps.next()) {
+      enqueuer.run(*at);
       count();
     }
     return enqueuer.left();
   }
-  const double longest = seconds(state.options.max_dispatch);
   for (;;) {
-    const Enqueuer::Timed timed = enqueuer.run_timed(longest);
+    const Enqueuer::Timed timed = enqueuer.run_timed(longest_dispatch);
     if (!timed.step) return {};
     count();
     state.clock.collect(state.api, timed.is_trial);
@@ -55,9 +55,9 @@ std::optional<LeftByLibrary> run_all(Engine::State& state, Steps& steps, Report*
 
 }  // namespace
 
-void enqueue(Engine::State& state, Steps steps, Report* report) {
+void enqueue(Engine::State& state, Steps& steps, Report* report) {
   if (const std::optional<LeftByLibrary> left = run_all(state, steps, report))
-    run_by_shader(state, left->rest, steps.product().prepared->options, report);
+    run_by_shader(state, left->rest, left->options, report);
 }
 
 }  // namespace glgemm

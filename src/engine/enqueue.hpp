@@ -1,13 +1,13 @@
 // Enqueueing a whole call.
 #pragma once
 
-#include "engine/call.hpp"
+#include "engine/steps.hpp"
 
 namespace glgemm {
 
-/// Enqueues a checked product or convolution, step after step. If it may be long and the speed of its programs is not known,
+/// Enqueues a checked call, step after step. If it may be long and the speed of its programs is not known,
 /// waits for its first steps. `report` may be null.
 /// @throws DeviceLost  it waited, and the context was reset
-void enqueue(Engine::State& state, Steps steps, Report* report);
+void enqueue(Engine::State& state, Steps& steps, Report* report);
 
 }  // namespace glgemm

@@ -1,6 +1,11 @@
 #include "engine/execute_convolution.hpp"
 
+#include <numeric>
+
+#include "base/quantization.hpp"
 #include "engine/dispatch.hpp"
+#include "engine/execute_product.hpp"
+#include "engine/speed.hpp"
 #include "plan/depthwise.hpp"
 
 namespace glgemm {
@@ -98,8 +103,7 @@ void convolve(Dispatch& dispatch, const ConvolutionCall& call, const Step& step)
   dispatch.run(step, reads_image(plan), {convolution.output.buffer, convolution.output.offset_bytes});
 }
 
-}  // namespace
-
+/// What a step of the convolution's own program reads as images.
 Images images_of(Engine::State& state, const ConvolutionCall& call, const Step& step) {
   Images result;
   if (!reads_image(call.prepared->plan)) return result;
@@ -111,12 +115,117 @@ Images images_of(Engine::State& state, const ConvolutionCall& call, const Step& 
   return result;
 }
 
-void run_step(Engine::State& state, const ConvolutionCall& call, const ConvolutionStep& step, gl::Program& program) {
-  Dispatch dispatch(state, *call.prepared->plan.program, program);
-  if (step.step.stage == Stage::copy)
-    copy(dispatch, call, step);
+/// The product at a place of a convolution, on its buffers.
+Gemm product_at(const ConvolutionCall& call, const ConvolutionPlace& place) {
+  const Convolution& convolution = call.convolution;
+  const ConvolutionPlan& plan = call.prepared->plan;
+  const ConvolutionProblem& problem = plan.problem;
+  const ConvolutionPiece& piece = call.prepared->shapes[place.shape].piece;
+  const ConvolutionProduct& product = piece.products[place.product];
+  Gemm gemm = product_without_buffers(product);
+  gemm.alpha = convolution.alpha;
+  gemm.beta = 0;
+
+  const std::int64_t input_channel = place.group * (problem.input_channels / problem.groups),
+                     output_channel = place.group * (problem.output_channels / problem.groups);
+  const TensorSteps in = steps_of(problem.input_layout, problem.input, problem.input_channels),
+                    out = steps_of(problem.output_layout, problem.output, problem.output_channels);
+  std::int64_t first = product.input.first;
+  if (piece.border.size_bytes > 0) {
+    const Workspace work = workspace_of(convolution.workspace, *call.work);
+    gemm.a.buffer = work.buffer;
+    gemm.a.offset_bytes = work.offset_bytes + plan.border_offset_bytes;
+    first += input_channel * piece.border.channel;
+  } else {
+    gemm.a.buffer = convolution.input.buffer;
+    gemm.a.offset_bytes = convolution.input.offset_bytes;
+    first += place.image * in.image + input_row(plan, place.row) * in.step[plan.axis] + input_channel * in.channel;
+  }
+  gemm.a.offset_bytes += first * element_bytes(problem.input_type);
+
+  const FilterView& filters = convolution.filters;
+  const std::int64_t skipped = product.filters.first + place.group * filters_of_group(problem);
+  gemm.b.buffer = filters.buffer;
+  gemm.b.offset_bytes = filters.offset_bytes + storage_bytes(problem.filters, skipped);
+  gemm.b.scales = filters.scales;
+  gemm.b.zeros = filters.zeros;
+  if (problem.filters.quantization) {
+    const QuantizedBytes before = bytes_before(problem.filters.quantization, gemm.b.ld, output_channel, 0);
+    gemm.b.scales.offset_bytes += before.scales;
+    gemm.b.zeros.offset_bytes += before.zeros;
+  }
+
+  const std::int64_t to =
+      product.output.first + place.image * out.image + place.row * out.step[plan.axis] + output_channel * out.channel;
+  const auto of_output = [&](const TensorView& tensor) {
+    BufferView view = gemm.c;
+    view.buffer = tensor.buffer;
+    view.offset_bytes = tensor.offset_bytes + to * element_bytes(problem.output_type);
+    return view;
+  };
+  if (convolution.residual) gemm.epilogue.residual = of_output(*convolution.residual);
+  gemm.c = of_output(convolution.output);
+  if (convolution.bias)
+    gemm.epilogue.bias = BiasView::for_each_column(
+        convolution.bias->buffer, convolution.bias->offset_bytes + output_channel * element_bytes(problem.output_type));
+  gemm.epilogue.activation = convolution.activation;
+  gemm.workspace = convolution.workspace;
+  return gemm;
+}
+
+}  // namespace
+
+std::optional<Runnable> ConvolutionSteps::next_from(ConvolutionCursor& at, ConvolutionPlace& place, double work) const {
+  const PreparedConvolution& prepared = *call_.prepared;
+  const std::optional<ConvolutionStep> step = next_slice(prepared.plan, at, work);
+  if (!step) return {};
+  place = step->place;
+  if (step->step.stage == Stage::copy || step->step.stage == Stage::depthwise)
+    return Runnable{step->step, prepared.program, prepared.rate};
+  return runnable(*prepared.shapes[place.shape].products[place.product].prepared, step->step);
+}
+
+const Call& ConvolutionSteps::product() {
+  if (product_.prepared && product_at_ == place_) return product_;
+  const PreparedConvolution::Product& product = call_.prepared->shapes[place_.shape].products[place_.product];
+  product_ = make_call(product_at(call_, place_), product.prepared, *call_.work);
+  product_.offsets = product.offsets;
+  product_at_ = place_;
+  return product_;
+}
+
+ProgramKey ConvolutionSteps::program_of(const Runnable& at) const {
+  return at.product ? at.product->plan.program(at.step.stage) : *call_.prepared->plan.program;
+}
+
+Images ConvolutionSteps::images(Engine::State& state, const Runnable& at) {
+  return at.product ? images_of(state, product(), at) : images_of(state, call_, at.step);
+}
+
+void ConvolutionSteps::run(Engine::State& state, const Runnable& at) {
+  if (at.product) return run_step(state, product(), at);
+  Dispatch dispatch(state, *call_.prepared->plan.program, *at.program);
+  if (at.step.stage == Stage::copy)
+    copy(dispatch, call_, {place_, at.step});
   else
-    convolve(dispatch, call, step.step);
+    convolve(dispatch, call_, at.step);
+}
+
+const Plan* ConvolutionSteps::plan() const {
+  const std::vector<Plan>& products = call_.prepared->plan.products();
+  return products.empty() ? nullptr : &products.front();
+}
+
+double ConvolutionSteps::all_work() const {
+  return std::accumulate(call_.prepared->work.begin(), call_.prepared->work.end(), 0.0);
+}
+
+double ConvolutionSteps::longest(const Engine::State& state) const {
+  return glgemm::longest(state, *call_.prepared);
+}
+
+double ConvolutionSteps::guessed_rate(const Engine::State& state, const Runnable& at) const {
+  return at.product ? Steps::guessed_rate(state, at) : glgemm::guessed_rate(state, *call_.prepared);
 }
 
 }  // namespace glgemm

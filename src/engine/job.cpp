@@ -8,6 +8,8 @@
 #include <glgemm/job.hpp>
 
 #include "engine/execute.hpp"
+#include "engine/execute_convolution.hpp"
+#include "engine/execute_product.hpp"
 #include "engine/library.hpp"
 #include "engine/prepare.hpp"
 
@@ -47,7 +49,7 @@ struct GLGEMM_HIDDEN Job::State {
   std::shared_ptr<Engine::State> engine;
   OwnProduct product;
   WorkBuffers work{};
-  std::optional<Steps> steps{};
+  std::unique_ptr<Steps> steps{};
   std::array<gl::Sync, 2> advances{};  ///< behind the last advance but one and the last one
   double work_done = 0;
   bool done = false, cancelled = false;
@@ -80,7 +82,7 @@ void Job::State::enqueue(std::chrono::nanoseconds budget, Clock::time_point begi
     if (!timed.step) return;
     engine->clock.collect(engine->api, false);
     expected += timed.seconds;
-    work_done += timed.step->step.work;
+    work_done += timed.step->work;
     ++report.slices;
     ++report.dispatches;
   }
@@ -90,9 +92,11 @@ Job Engine::start(const Gemm& product, const PlanOptions& options) {
   state_->check_usable("start");
   auto job = std::make_unique<Job::State>(state_, product);
   std::optional<gl::StateGuard> guard;
-  job->steps.emplace(glgemm::prepare(*state_, "start", job->product.get(), uncut(*state_, options), job->work, guard));
+  job->steps = std::make_unique<ProductSteps>(
+      glgemm::prepare(*state_, "start", job->product.get(), uncut(*state_, options), job->work, guard));
   run_on_nothing(*state_, *job->steps);
-  Enqueuer(*state_, *job->steps).upload_items();
+  const Enqueuer enqueuer(*state_, *job->steps);
+  job->steps->upload(*state_);
   job->done = job->steps->at_end();
   return Job(std::move(job));
 }
@@ -101,7 +105,8 @@ Job Engine::start(const Convolution& convolution, const PlanOptions& options) {
   state_->check_usable("start");
   auto job = std::make_unique<Job::State>(state_);
   std::optional<gl::StateGuard> guard;
-  job->steps.emplace(glgemm::prepare(*state_, "start", convolution, uncut(*state_, options), job->work, guard));
+  job->steps = std::make_unique<ConvolutionSteps>(
+      glgemm::prepare(*state_, "start", convolution, uncut(*state_, options), job->work, guard));
   run_on_nothing(*state_, *job->steps);
   job->done = job->steps->at_end();
   return Job(std::move(job));
@@ -154,16 +159,14 @@ Fence Job::fence() {
 
 const Plan& Job::plan() const noexcept {
   static const Plan nothing;
-  const ConvolutionCall* const convolution = state_->steps->convolution();
-  if (!convolution) return state_->steps->product().prepared->plan;
-  const std::vector<Plan>& products = convolution->prepared->plan.products();
-  return products.empty() ? nothing : products.front();
+  const Plan* const plan = state_->steps->plan();
+  return plan ? *plan : nothing;
 }
 
 JobReport Job::report() const noexcept {
   JobReport result = state_->report;
-  const std::optional<ConvolutionStep> next = state_->steps->least();
-  if (next && !state_->engine->released) result.rate = state_->steps->rate_of(*next).per_second;
+  const std::optional<Runnable> next = state_->steps->least();
+  if (next && !state_->engine->released) result.rate = next->rate->per_second;
   return result;
 }
 

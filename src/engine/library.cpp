@@ -208,7 +208,7 @@ std::optional<LeftByLibrary> run_by_library(Engine::State& state, const Call& ca
       if (reads_c) throw;  // nobody knows whether C has what it had
       done = 0;
     }
-  return LeftByLibrary{done > 0 ? without_first(call.product, done) : call.product, why};
+  return LeftByLibrary{done > 0 ? without_first(call.product, done) : call.product, call.prepared->options, why};
 }
 
 }  // namespace glgemm

@@ -32,6 +32,7 @@ PlanOptions uncut(const Engine::State& state, const PlanOptions& options);
 /// What a product by the library left undone, and why it failed.
 struct LeftByLibrary {
   Gemm rest;
+  PlanOptions options;  ///< the product's
   std::string why;
 };
 /// Enqueues the product of a plan whose kernel is the library. What it leaves is a shader's to do.

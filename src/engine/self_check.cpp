@@ -11,6 +11,8 @@
 
 #include "base/canonical.hpp"
 #include "engine/execute.hpp"
+#include "engine/execute_convolution.hpp"
+#include "engine/execute_product.hpp"
 #include "engine/ready.hpp"
 #include "engine/sample.hpp"
 #include "kernels/kernels.hpp"
@@ -28,7 +30,7 @@ void for_each_of(std::int64_t count, bool some, const Each& each) {
 }
 
 /// Notes what the steps run: no program runs on nothing after that.
-void note_runs(Engine::State& state, const Steps& steps) {
+void note_runs(Engine::State& state, Steps& steps) {
   for_each_program(state, steps, [&](const ProgramKey& key, const Images& images) { state.is_first_run(key, images); });
 }
 
@@ -206,17 +208,17 @@ SelfCheck SmallProduct::check() {
     return SelfCheck::of_right({});  // without what is left out there is no epilogue
   plan_ = prepared->plan;
   compile_programs(state_, *prepared);
-  Steps steps(legal_call(state_, product, std::move(prepared), state_.work));
+  ProductSteps steps(legal_call(state_, product, std::move(prepared), state_.work));
   note_runs(state_, steps);
   Enqueuer enqueuer(state_, steps);
-  enqueuer.upload_items();
+  steps.upload(state_);
   const auto fault = [&](Stage stage, std::string wrong) { return SelfCheck::wrong(plan_.program(stage), std::move(wrong)); };
   const bool is_by_library = is_library(plan_.kernel);
   for (Cursor cursor;;) {
     const Cursor at = cursor;
     const std::optional<Step> step = next_slice(plan_, cursor);
     if (!step) break;
-    enqueuer.run({{}, *step});
+    enqueuer.run(runnable(*steps.call().prepared, *step));
     if (enqueuer.left()) return fault(Stage::multiply, enqueuer.left()->why);
     if (is_by_library && step->stage == Stage::multiply) try {
         state_.come_back();
@@ -360,10 +362,10 @@ class SmallConvolution {
   }
   /// Runs it on `convolution`.
   void run(const Convolution& convolution) {
-    Steps steps(ConvolutionCall{convolution, prepared_, &state_.work});
+    ConvolutionSteps steps({convolution, prepared_, &state_.work});
     note_runs(state_, steps);
     Enqueuer enqueuer(state_, steps);
-    while (const std::optional<ConvolutionStep> step = steps.next()) enqueuer.run(*step);
+    while (const std::optional<Runnable> at = steps.next()) enqueuer.run(*at);
   }
   /// Whether the buffer has those bytes.
   bool has(unsigned buffer, const std::vector<std::byte>& expected) const {

@@ -26,7 +26,8 @@ double modelled_seconds(const Engine::State& state, const PreparedConvolution& p
   return expected_seconds(prepared.plan, prepared.options.experimental->limits.value_or(state.limits), own_work(prepared));
 }
 
-/// The seconds of a product, at most; by the rates of its programs if they are known.
+}  // namespace
+
 double longest(const Engine::State& state, const Prepared& prepared) {
   double seconds = 0;
   for (std::size_t stage = 0; stage < stage_count; ++stage) {
@@ -50,24 +51,14 @@ double longest(const Engine::State& state, const PreparedConvolution& prepared) 
   return seconds;
 }
 
-}  // namespace
-
-double guessed_rate(const Engine::State& state, const Steps& steps, const ConvolutionStep& step) {
-  const Stage stage = step.step.stage;
-  if (!is_of_product(stage)) {
-    const PreparedConvolution& prepared = *steps.convolution()->prepared;
-    return own_work(prepared) / std::max(modelled_seconds(state, prepared), 1e-9) / safety;
-  }
-  const Prepared& prepared = steps.prepared_of(step);
-  const double by_model =
-      prepared.work[static_cast<std::size_t>(Stage::multiply)] / std::max(modelled_seconds(state, prepared), 1e-9);
-  return by_model / (stage == Stage::multiply ? safety : 16 * safety);  // what moves elements does less work in a second
+double guessed_rate(const Engine::State& state, const PreparedConvolution& prepared) {
+  return own_work(prepared) / std::max(modelled_seconds(state, prepared), 1e-9) / safety;
 }
 
-bool may_be_long(const Engine::State& state, const Steps& steps) {
-  const double seconds =
-      steps.convolution() ? longest(state, *steps.convolution()->prepared) : longest(state, *steps.product().prepared);
-  return seconds > glgemm::seconds(state.options.max_dispatch);
+double Steps::guessed_rate(const Engine::State& state, const Runnable& at) const {
+  const double by_model =
+      at.product->work[static_cast<std::size_t>(Stage::multiply)] / std::max(modelled_seconds(state, *at.product), 1e-9);
+  return by_model / (at.step.stage == Stage::multiply ? safety : 16 * safety);  // what moves elements does less work in a second
 }
 
 }  // namespace glgemm

@@ -1,14 +1,15 @@
 // How long a call is expected to take.
 #pragma once
 
-#include "engine/call.hpp"
+#include "engine/steps.hpp"
 
 namespace glgemm {
 
-/// The work that the program of a step does in a second, guessed: even a slow driver does so much.
-double guessed_rate(const Engine::State& state, const Steps& steps, const ConvolutionStep& step);
+/// The seconds of a product, or of a convolution, at most; by the rates of its programs if they are known.
+double longest(const Engine::State& state, const Prepared& prepared);
+double longest(const Engine::State& state, const PreparedConvolution& prepared);
 
-/// Whether a call may take longer than a dispatch should.
-bool may_be_long(const Engine::State& state, const Steps& steps);
+/// The work that the program of a convolution's own does in a second, guessed.
+double guessed_rate(const Engine::State& state, const PreparedConvolution& prepared);
 
 }  // namespace glgemm

@@ -296,12 +296,12 @@ Streamer::WindowParts Streamer::bring_parts(const Plan& plan, const Section& pie
   return parts;
 }
 
-void Streamer::pack_strip(Enqueuer& enqueuer, Steps& steps, Role role, const OperandPart& part) {
+void Streamer::pack_strip(Enqueuer& enqueuer, ProductSteps& steps, Role role, const OperandPart& part) {
   const HostMatrix& matrix = operand(role);
   const std::int64_t bytes = element_bytes(matrix.type);
-  const ConvolutionStep next = *steps.next(static_cast<double>(plan_.strip_bytes / bytes));
+  const Runnable next = *steps.next(static_cast<double>(plan_.strip_bytes / bytes));
   const Step& step = next.step;
-  const PackedPart packed = packed_part(steps.product().prepared->plan, step);
+  const PackedPart packed = packed_part(steps.call().prepared->plan, step);
   const std::int64_t row0 = step.stage == Stage::pack_a ? step.m0 : step.n0;
   const Section section = stored(role, {part.row + row0 + packed.row, packed.rows, part.k0 + step.k0 + packed.k0, packed.k});
   const std::int64_t count = section.rows * section.columns;
@@ -320,17 +320,17 @@ void Streamer::pack_strip(Enqueuer& enqueuer, Steps& steps, Role role, const Ope
         strip.row = rows_first ? row : column;
         strip.k = rows_first ? column : row;
         strip.first = -(packed.row * strip.row + packed.k0 * strip.k);
-        steps.product().strip = &strip;
+        steps.call().strip = &strip;
         enqueuer.run(next);
-        steps.product().strip = nullptr;
+        steps.call().strip = nullptr;
       });
 }
 
-void Streamer::run_steps(Steps& steps, const WindowParts& parts) {
-  const Plan& plan = steps.product().prepared->plan;
+void Streamer::run_steps(ProductSteps& steps, const WindowParts& parts) {
+  const Plan& plan = steps.call().prepared->plan;
   Enqueuer enqueuer(state_, steps);
   const double max_seconds = seconds(state_.options.max_dispatch);
-  while (const std::optional<ConvolutionStep> next = steps.least()) {
+  while (const std::optional<Runnable> next = steps.least()) {
     const Stage stage = next->step.stage;
     const bool packs = stage == Stage::pack_a || stage == Stage::pack_b;
     const Role role = role_as_run(plan, stage == Stage::pack_a ? Role::a : Role::b);
@@ -348,7 +348,7 @@ void Streamer::run_steps(Steps& steps, const WindowParts& parts) {
 
 void Streamer::run_window(const Section& piece, std::int64_t k0, std::int64_t k) {
   const std::shared_ptr<Prepared> prepared = prepare_window(piece, k, k0 + k == plan_.problem.k);
-  Steps steps(make_call(window_product(prepared->problem, k0 == 0), prepared, work_));
+  ProductSteps steps(make_call(window_product(prepared->problem, k0 == 0), prepared, work_));
   const Plan& plan = prepared->plan;
   const WindowParts parts = bring_parts(plan, piece, k0, k);
   run_steps(steps, parts);

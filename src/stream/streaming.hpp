@@ -13,6 +13,7 @@
 #include <glgemm/streaming.hpp>
 
 #include "engine/execute.hpp"
+#include "engine/execute_product.hpp"
 #include "engine/prepare.hpp"
 #include "stream/sections.hpp"
 
@@ -94,9 +95,9 @@ class Streamer {
   /// they are.
   WindowParts bring_parts(const Plan& plan, const Section& piece, std::int64_t k0, std::int64_t k);
   /// Enqueues the plan's steps. A pack step reads elements from strips, and codes from their window.
-  void run_steps(Steps& steps, const WindowParts& parts);
+  void run_steps(ProductSteps& steps, const WindowParts& parts);
   /// Brings the next strip of an operand and packs it.
-  void pack_strip(Enqueuer& enqueuer, Steps& steps, Role role, const OperandPart& part);
+  void pack_strip(Enqueuer& enqueuer, ProductSteps& steps, Role role, const OperandPart& part);
   /// Waits until the device no longer reads the next strip. Then calls fill() to put `bytes` into it, and then_use() to enqueue
   /// what reads them.
   void through_strip(std::int64_t bytes, const std::function<void(std::byte*)>& fill,
