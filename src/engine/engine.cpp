@@ -215,15 +215,15 @@ void Engine::gemm(std::span<const Gemm> products, const PlanOptions& options) {
   state_->check_usable("gemm", state_->scoped);
   std::optional<gl::StateGuard> guard;
   std::vector<Call> calls = glgemm::prepare(*state_, "gemm", products, options, state_->work, guard);
-  if (state_->library) state_->library->stays = true;
+  if (state_->library) state_->library->keeps_mapped = true;
   const std::unique_ptr<Engine::State, void (*)(Engine::State*)> at_end(state_.get(), [](Engine::State* state) {
-    if (state->library) state->library->stays = false;
+    if (state->library) state->library->keeps_mapped = false;
   });
   for (Call& call : calls) {
     ProductSteps steps(std::move(call));
     enqueue(*state_, steps, nullptr);
   }
-  if (!state_->scoped) state_->come_back();
+  if (!state_->scoped) state_->unmap_buffers();
 }
 
 void Engine::check_multiply(std::int64_t m, std::int64_t k, std::int64_t inner, std::int64_t n, Type a, Type b,

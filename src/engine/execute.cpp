@@ -20,7 +20,7 @@ void run_on_nothing(Engine::State& state, Steps& steps) {
 }
 
 Enqueuer::Enqueuer(Engine::State& state, Steps& steps) : state_(state), steps_(steps) {
-  if (!steps.is_by_library()) state.come_back();
+  if (!steps.is_by_library()) state.unmap_buffers();
   if (!state.scoped && state.options.debug_groups) group_.emplace(state.api, "glgemm");
   steps.begin(state);
 }

@@ -82,18 +82,18 @@ vendor::Product product_of(const Call& call, std::int64_t item) {
 }
 
 /// Has the library's side own the buffers.
-void go(Engine::State& state, std::span<const unsigned> buffers) {
+void map_buffers(Engine::State& state, std::span<const unsigned> buffers) {
   LibraryUse& use = *state.library;
   vendor::Library& library = *use.library;
   if (std::all_of(buffers.begin(), buffers.end(), [&](unsigned buffer) { return library.is_mapped(buffer); })) return;
   gl::barrier_between_dispatches(state.api, false);
   gl::barrier_before_transfers(state.api);
-  if (!library.is_away())  // others may have got the names since
+  if (!library.has_mapped())  // others may have got the names since
     for (const unsigned known : library.buffers())
       if (!has(use.own, known) && !gl::is_marked(state.api, known)) unregister(state, known);
   std::vector<unsigned> made;
   std::copy_if(buffers.begin(), buffers.end(), std::back_inserter(made), [&](unsigned buffer) { return !library.knows(buffer); });
-  library.go(buffers);
+  library.map(buffers);
   for (const unsigned buffer : made)
     if (!has(use.own, buffer) && gl::mark_buffer(state.api, buffer)) use.marked.push_back(buffer);
 }
@@ -142,12 +142,12 @@ PlanOptions uncut(const Engine::State& state, const PlanOptions& options) {
   return result;
 }
 
-void Engine::State::come_back() {
-  if (!library || !library->library || !library->library->is_away() || is_gone()) return;
+void Engine::State::unmap_buffers() {
+  if (!library || !library->library || !library->library->has_mapped() || is_gone()) return;
   bool is_done = true;
   std::string why;
   try {
-    library->library->come_back();
+    library->library->unmap();
     library->failures = 0;
   } catch (const vendor::Failed& failed) {
     why = failed.why;
@@ -156,8 +156,8 @@ void Engine::State::come_back() {
   }
   const std::vector<unsigned> known = library->library->buffers();
   for (std::size_t i = 0; i < known.size(); ++i) {
-    const bool stays = has(library->marked, known[i]) || has(library->own, known[i]);
-    if (!why.empty() || !stays || known.size() - i > max_registered) unregister(*this, known[i]);
+    const bool is_kept = has(library->marked, known[i]) || has(library->own, known[i]);
+    if (!why.empty() || !is_kept || known.size() - i > max_registered) unregister(*this, known[i]);
   }
   if (!is_done) throw DeviceLost(fmt::format("gemm: the products that cublas was given may be wrong: {}", why));
 }
@@ -170,7 +170,7 @@ void Engine::State::forget_buffer(unsigned buffer) noexcept {
   if (library) std::erase(library->own, buffer);
   if (!library || !library->library || !library->library->knows(buffer) || is_gone()) return;
   try {
-    come_back();
+    unmap_buffers();
   } catch (const DeviceLost&) {  // the next call that needs the device meets it
   }
   unregister(*this, buffer);
@@ -192,16 +192,16 @@ std::optional<LeftByLibrary> run_by_library(Engine::State& state, const Call& ca
   if (state.library && state.library->library) try {
       const vendor::Product all = product_of(call, 0);
       const unsigned buffers[] = {all.a.buffer, all.b.buffer, all.c.buffer};
-      go(state, buffers);
+      map_buffers(state, buffers);
       const std::int64_t calls = problem.items ? problem.batch : 1;
       for (; done < calls; ++done) state.library->library->multiply(product_of(call, done));
-      if (!finishes || !(state.scoped || state.library->stays)) state.come_back();
+      if (!finishes || !(state.scoped || state.library->keeps_mapped)) state.unmap_buffers();
       return {};
     } catch (const vendor::Failed& failed) {
       why = failed.why;
       count_failure(state, why);
       const int failures = state.library->failures;
-      state.come_back();
+      state.unmap_buffers();
       state.library->failures = failures;  // to come back is no success
       for (const unsigned buffer : state.library->library->buffers()) unregister(state, buffer);
     } catch (const DeviceLost&) {

@@ -19,7 +19,7 @@ struct LibraryUse {
   std::vector<unsigned> marked{};
   std::vector<unsigned> own{};  ///< matrices of the engine's own, which nobody else deletes or gives new storage
   int failures = 0;             ///< one after another
-  bool stays = false;           ///< more products follow in this call: buffers are given back at its end
+  bool keeps_mapped = false;    ///< more products follow in this call: buffers are given back at its end
 };
 
 /// Looks for the library if the options allow it. Sets Limits::vendor, and tells the log what was found.

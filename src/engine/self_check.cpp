@@ -221,7 +221,7 @@ SelfCheck SmallProduct::check() {
     enqueuer.run(runnable(*steps.call().prepared, *step));
     if (enqueuer.left()) return fault(Stage::multiply, enqueuer.left()->why);
     if (is_by_library && step->stage == Stage::multiply) try {
-        state_.come_back();
+        state_.unmap_buffers();
       } catch (const DeviceLost& lost) {
         return fault(Stage::multiply, lost.what());
       }

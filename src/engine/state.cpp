@@ -30,18 +30,18 @@ void WorkBuffers::destroy(const gl::Api& api) noexcept {
   *this = {};
 }
 
-void Engine::State::check_usable(const char* what, bool stays) {
+void Engine::State::check_usable(const char* what, bool keeps_mapped) {
   if (released) throw std::invalid_argument(fmt::format("{}: the engine was released or abandoned", what));
-  check_context(what, stays);
+  check_context(what, keeps_mapped);
 }
 
-void Engine::State::check_context(const char* what, bool stays) {
+void Engine::State::check_context(const char* what, bool keeps_mapped) {
   check_not_forked(what);
   if (abandoned) throw std::invalid_argument(fmt::format("{}: the engine was abandoned", what));
   running = what;
   if (options.check_context.value_or(!scoped)) check_current();
   if (const std::string why = gl::why_not_executed(api); !why.empty()) throw Unsupported(fmt::format("{}: {}", what, why));
-  if (!stays) come_back();
+  if (!keeps_mapped) unmap_buffers();
 }
 
 void Engine::State::check_current() const {
@@ -349,7 +349,7 @@ Scope::~Scope() {
     return;
   }
   try {
-    engine.come_back();
+    engine.unmap_buffers();
   } catch (const DeviceLost& lost) {
     engine.log(lost.what());
   }

@@ -107,7 +107,7 @@ struct GLGEMM_HIDDEN Engine::State {
 
   /// Gives OpenGL the buffers back that a vendor's library has been given for products.
   /// @throws DeviceLost  that failed, and the products with it
-  void come_back();
+  void unmap_buffers();
   /// To be called before a buffer of the engine's is deleted.
   void forget_buffer(unsigned buffer) noexcept;
   /// Before any product has them: buffers of the engine's own, which stay registered until forget_buffer().
@@ -127,12 +127,12 @@ struct GLGEMM_HIDDEN Engine::State {
   /// @throws std::invalid_argument  the engine was released, or (if it checks) its context is not current
   /// @throws Unsupported            OpenGL would record the call, or refuse it: see gl::why_not_executed()
   /// @throws GlError                this process is a fork of the engine's
-  /// Then OpenGL has all buffers again, unless `stays`: see come_back().
-  void check_usable(const char* what, bool stays = false);
+  /// Then OpenGL has all buffers again, unless `keeps_mapped`: see unmap_buffers().
+  void check_usable(const char* what, bool keeps_mapped = false);
   /// As check_usable(), for objects that may outlive the engine's release.
   /// @throws std::invalid_argument  the engine was abandoned, or (if it checks, and was not released) its context is not current
   /// @throws Unsupported, GlError   as check_usable()
-  void check_context(const char* what, bool stays = false);
+  void check_context(const char* what, bool keeps_mapped = false);
   /// Saves OpenGL's state unless a scope does.  @throws Unsupported  transform feedback is active
   void save_bindings(const char* what, std::optional<gl::StateGuard>& guard, gl::Bindings bindings) const;
   /// Saves all that any product of this engine may change.

@@ -137,7 +137,7 @@ Library::Registered* Library::find(unsigned buffer) const noexcept {
   return found == registered_.end() ? nullptr : found->get();
 }
 
-bool Library::is_away() const noexcept {
+bool Library::has_mapped() const noexcept {
   return std::any_of(registered_.begin(), registered_.end(), [](const auto& each) { return each->is_mapped; });
 }
 
@@ -156,10 +156,10 @@ std::vector<unsigned> Library::buffers() const {
   return result;
 }
 
-void Library::go(std::span<const unsigned> buffers) {
+void Library::map(std::span<const unsigned> buffers) {
   const Functions& f = *functions_;
   const Current current(*this);
-  std::vector<Registered*> goes;
+  std::vector<Registered*> to_map;
   std::vector<void*> resources;
   for (const unsigned buffer : buffers) {
     Registered* it = find(buffer);
@@ -168,15 +168,15 @@ void Library::go(std::span<const unsigned> buffers) {
       f.call(f.register_buffer, &resource, buffer, 0u);
       it = registered_.emplace_back(std::make_unique<Registered>(Registered{buffer, resource})).get();
     }
-    if (it->is_mapped || std::find(goes.begin(), goes.end(), it) != goes.end()) continue;
-    goes.push_back(it);
+    if (it->is_mapped || std::find(to_map.begin(), to_map.end(), it) != to_map.end()) continue;
+    to_map.push_back(it);
     resources.push_back(it->resource);
   }
-  if (goes.empty()) return;
+  if (to_map.empty()) return;
   f.call(f.map, static_cast<unsigned>(resources.size()), resources.data(), stream_);
-  for (Registered* const each : goes) each->is_mapped = true;
+  for (Registered* const each : to_map) each->is_mapped = true;
   std::size_t bytes = 0;
-  for (Registered* const each : goes) f.call(f.mapped_pointer, &each->address, &bytes, each->resource);
+  for (Registered* const each : to_map) f.call(f.mapped_pointer, &each->address, &bytes, each->resource);
 }
 
 void Library::multiply(const Product& product) {
@@ -205,7 +205,7 @@ void Library::multiply(const Product& product) {
            number(items), compute, Multiplier::best_algorithm);
 }
 
-void Library::come_back() {
+void Library::unmap() {
   const Functions& f = *functions_;
   std::vector<void*> resources;
   for (const auto& each : registered_)
@@ -234,7 +234,7 @@ void Library::forget(unsigned buffer) noexcept {
 
 void Library::release() noexcept {
   try {
-    come_back();
+    unmap();
   } catch (const Failed&) {
   }
   while (!registered_.empty()) forget(registered_.back()->buffer);

@@ -39,7 +39,7 @@ struct Product {
 /// A call of the vendor's that failed; the message has the function and what it returned.
 struct Failed {
   std::string why;
-  /// come_back() failed, but the products are done.
+  /// unmap() failed, but the products are done.
   bool is_done = false;
 };
 
@@ -58,18 +58,18 @@ class Library {
   Library& operator=(const Library&) = delete;
 
   /// Whether any buffer is mapped; whether this one is; whether this one is registered.
-  bool is_away() const noexcept;
+  bool has_mapped() const noexcept;
   bool is_mapped(unsigned buffer) const noexcept;
   bool knows(unsigned buffer) const noexcept;
   /// The buffers that are registered.
   std::vector<unsigned> buffers() const;
 
   /// Registers and maps the buffers that are not yet.  @throws Failed
-  void go(std::span<const unsigned> buffers);
+  void map(std::span<const unsigned> buffers);
   /// Enqueues a product on mapped buffers.  @throws Failed  nothing has been enqueued
   void multiply(const Product& product);
   /// Gives all buffers back to OpenGL.  @throws Failed
-  void come_back();
+  void unmap();
   /// Unregisters a buffer, which is not mapped; one that is not known is left alone.
   void forget(unsigned buffer) noexcept;
   /// Gives back and unregisters all, whatever state it is in.
