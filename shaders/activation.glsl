@@ -6,7 +6,7 @@
 layout(location = 12) uniform int activation;
 
 #if SUM == F32 || SUM == F64
-layout(location = 13) uniform ACC act_low;   // the lower end of clamp, the slope of leaky relu
+layout(location = 13) uniform ACC act_low;   // the lower end of clamp, the slope of leaky relu, the factor of sine
 layout(location = 14) uniform ACC act_high;  // the upper end of clamp
 
 // OpenGL ES has no suffix for literals that are doubles.
@@ -20,16 +20,55 @@ const float root_two_by_pi = 0.7978845608028654, gelu_cubic = 0.044715, sixth = 
 
 // Their numbers: include/glgemm/activation_table.h.
 const int RELU = 1, LEAKY_RELU = 2, GELU_ERF = 3, GELU_TANH = 4, SIGMOID = 5, TANH = 6,
-          CLAMP = 7, SILU = 8, HARD_SWISH = 9;
+          CLAMP = 7, SILU = 8, HARD_SWISH = 9, SINE = 10, SOFTPLUS = 11, EXPONENTIAL = 12;
 
 #if PRECISION != 1  // the others are computed by functions that differ between drivers: the host refuses them
+// The number of a loop's turns. For doubles compilers cannot see it: written out, some would keep as many doubles in registers, from before
+// the product on.
+int turns(int count) { return SUM == F64 ? max(count, -size.z) : count; }
+
 // e^y - 1 for |y| < 0.7 by its power series; no such functions exist in GLSL, and for doubles no exponential at all.
 ACC expm1_small(ACC y) {
   ACC sum = ACC(0.0);
-  // For doubles compilers cannot see that this is 18. Written out, some would keep 18 doubles in registers, from before the product on.
-  int turns = SUM == F64 ? max(18, -size.z) : 18;
-  for (int i = turns; i > 0; --i) sum = y / ACC(i) * (ACC(1.0) + sum);
+  for (int i = turns(18); i > 0; --i) sum = y / ACC(i) * (ACC(1.0) + sum);
   return sum;
+}
+
+// log(1 + e) for e from 0 to 1, which is 2 artanh(e / (2 + e)), by its power series (Abramowitz and Stegun 4.1.28).
+ACC log1p(ACC e) {
+  ACC part = e / (ACC(2.0) + e), square = part * part, sum = ACC(0.0);
+  for (int i = turns(SUM == F64 ? 17 : 8); i > 0; --i) sum = square * (ACC(1.0) / ACC(2 * i + 1) + sum);
+  return ACC(2.0) * (part + part * sum);
+}
+
+// sin(x): less than pi / 4 away from a multiple of pi / 2 by the power series there. GLSL's own may be wrong by 2^-11. A multiple of
+// pi / 2 is taken off in parts, the first short enough for small multiples of it to be exact.
+ACC sine(ACC x) {
+#if SUM == F64
+  if ((unpackDouble2x32(x).y & 0x7ff00000u) == 0x7ff00000u) return packDouble2x32(uvec2(0u, 0x7ff80000u));
+  PRECISE double n = floor(x * 0.63661977236758134308lf + 0.5lf);
+  PRECISE double rest = x - n * 1.57079632673412561417lf;
+  rest = rest - n * 6.07710050650619224932e-11lf;
+#else
+  if ((floatBitsToUint(x) & 0x7f800000u) == 0x7f800000u) return uintBitsToFloat(0x7fc00000u);
+  PRECISE float n = floor(x * 0.63661977236758134 + 0.5);
+  PRECISE float rest = x - n * 1.5703125;
+  rest = rest - n * 4.837512969970703125e-4;
+  rest = rest - n * 7.5497901264043e-8;
+#endif
+  rest = clamp(rest, ACC(-0.8), ACC(0.8));  // where n is too large for a whole number to be exact
+  int quadrant = int(n - ACC(4.0) * floor(n * ACC(0.25)));
+  bool by_cosine = (quadrant & 1) != 0;
+  ACC square = rest * rest, sum = ACC(0.0);
+#if SUM == F64
+  int odd = by_cosine ? 0 : 1;
+  for (int i = turns(10); i > 0; --i) sum = -square / double((2 * i - 1 + odd) * (2 * i + odd)) * (1.0lf + sum);
+#else
+  sum = by_cosine ? square * (-0.5 + square * (4.1666667e-2 + square * (-1.3888889e-3 + square * 2.4801587e-5)))
+                  : square * (-1.6666667e-1 + square * (8.3333333e-3 + square * (-1.9841270e-4 + square * 2.7557319e-6)));
+#endif
+  ACC factor = by_cosine ? ACC(1.0) : rest, value = factor + factor * sum;
+  return (quadrant & 2) != 0 ? -value : value;
 }
 
 // exp(x + more), where `more` is what rounding took from x.
@@ -109,6 +148,7 @@ ACC activate(ACC x) {
 #if PRECISION == 1
   return x;
 #else
+  if (activation == SINE) return sine(act_low * x);
   // The others share one exponential and one tanh: compilers write each call out, and a driver that emulates doubles makes thousands of
   // instructions of it.
   // Below -1000 they are at their limits. -infinity times 0, or divided by infinity, would be NaN.
@@ -120,8 +160,11 @@ ACC activate(ACC x) {
   ACC y = activation == GELU_TANH ? root_two_by_pi * (x + gelu_cubic * x * x * x) : x;
   bool is_logistic = activation == SIGMOID || activation == SILU;
   bool by_erf = activation == GELU_ERF;
-  ACC e = exponential(by_erf ? ACC(-0.5) * most * most : is_logistic ? -x : ACC(-2.0) * abs(y),
+  ACC power = is_logistic ? -x : activation == EXPONENTIAL ? x : activation == SOFTPLUS ? -abs(x) : ACC(-2.0) * abs(y);
+  ACC e = exponential(by_erf ? ACC(-0.5) * most * most : power,
                       by_erf ? ACC(-0.5) * (size_of_x - most) * (size_of_x + most) : ACC(0.0));
+  if (activation == EXPONENTIAL) return e;
+  if (activation == SOFTPLUS) return max(x, ACC(0.0)) + log1p(e);
   if (is_logistic) return (activation == SILU ? x : ACC(1.0)) / (ACC(1.0) + e);
   if (by_erf) {
     ACC tail = erfc_positive(abs(half_x) * root_two, e);

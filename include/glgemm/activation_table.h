@@ -23,16 +23,22 @@
 ///   clamp(x) = min(max(x, low), high)
 ///   silu(x) = x / (1 + e^-x), which is x sigmoid(x)
 ///   hard_swish(x) = x min(max(x + 3, 0), 6) / 6
+///   sine(x) = sin(factor x); SIREN's factor is 30
+///   softplus(x) = log(1 + e^x)
+///   exponential(x) = e^x
 // clang-format off
-#define GLGEMM_ACTIVATIONS(ROW)                             \
-  ROW(none,       NONE,       0, 0, "",          true)      \
-  ROW(relu,       RELU,       1, 0, "",          true)      \
-  ROW(leaky_relu, LEAKY_RELU, 2, 1, "slope",     true)      \
-  ROW(gelu_erf,   GELU_ERF,   3, 0, "",          false)     \
-  ROW(gelu_tanh,  GELU_TANH,  4, 0, "",          false)     \
-  ROW(sigmoid,    SIGMOID,    5, 0, "",          false)     \
-  ROW(tanh,       TANH,       6, 0, "",          false)     \
-  ROW(clamp,      CLAMP,      7, 2, "low, high", true)      \
-  ROW(silu,       SILU,       8, 0, "",          false)     \
-  ROW(hard_swish, HARD_SWISH, 9, 0, "",          true)
+#define GLGEMM_ACTIVATIONS(ROW)                               \
+  ROW(none,        NONE,         0, 0, "",            true)   \
+  ROW(relu,        RELU,         1, 0, "",            true)   \
+  ROW(leaky_relu,  LEAKY_RELU,   2, 1, "slope",       true)   \
+  ROW(gelu_erf,    GELU_ERF,     3, 0, "",            false)  \
+  ROW(gelu_tanh,   GELU_TANH,    4, 0, "",            false)  \
+  ROW(sigmoid,     SIGMOID,      5, 0, "",            false)  \
+  ROW(tanh,        TANH,         6, 0, "",            false)  \
+  ROW(clamp,       CLAMP,        7, 2, "low, high",   true)   \
+  ROW(silu,        SILU,         8, 0, "",            false)  \
+  ROW(hard_swish,  HARD_SWISH,   9, 0, "",            true)   \
+  ROW(sine,        SINE,        10, 1, "factor",      false)  \
+  ROW(softplus,    SOFTPLUS,    11, 0, "",            false)  \
+  ROW(exponential, EXPONENTIAL, 12, 0, "",            false)
 // clang-format on

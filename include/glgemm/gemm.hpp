@@ -102,13 +102,15 @@ struct Batch {
 /// A function that is applied to each element of C before it is stored.
 ///
 /// There is one for each row of activation_table.h, which has the formulas. NaN stays NaN. Infinities become the limits of the
-/// formulas: gelu_erf, gelu_tanh, silu and hard_swish of -infinity are 0. The results are accurate to a few units in the last
-/// place of the accumulator's type, relative to max(1, |x|). For real floating-point types alone.
+/// formulas: gelu_erf, gelu_tanh, silu and hard_swish of -infinity are 0; sine has none there, and gives NaN. The results are
+/// accurate to a few units in the last place of the accumulator's type, relative to max(1, |x|); sine relative to
+/// max(1, |factor x|), exponential to max(1, |x|) e^x. For real floating-point types alone.
 class Activation {
  public:
   /// None: x stays x.
   constexpr Activation() noexcept = default;
   static constexpr Activation leaky_relu(double slope) noexcept { return {ActivationKind::leaky_relu, slope}; }
+  static constexpr Activation sine(double factor) noexcept { return {ActivationKind::sine, factor}; }
   /// @throws std::invalid_argument  low is more than high, or one of them is NaN; the message has both
   GLGEMM_EXPORT static Activation clamp(double low, double high);
   /// Any of them, from as many parameters as its row has.
@@ -116,7 +118,7 @@ class Activation {
   GLGEMM_EXPORT static Activation of(ActivationKind kind, std::span<const double> parameters = {});
 
   constexpr ActivationKind kind() const noexcept { return kind_; }
-  /// clamp's lower end, or leaky_relu's slope for x < 0; 0 for the others.
+  /// clamp's lower end, leaky_relu's slope for x < 0, or sine's factor; 0 for the others.
   constexpr double low() const noexcept { return low_; }
   /// clamp's upper end; 0 for the others.
   constexpr double high() const noexcept { return high_; }

@@ -187,7 +187,7 @@ GLGEMM_EXPORT glgemm_bias glgemm_bias_for_each_column(uint32_t buffer, int64_t o
 typedef struct glgemm_activation {
   int32_t kind;             ///< GLGEMM_ACTIVATION_NONE, ...
   int32_t parameter_count;  ///< of its row in activation_table.h
-  double parameters[2];     ///< leaky_relu: the slope; clamp: low and high
+  double parameters[2];     ///< leaky_relu: the slope; clamp: low and high; sine: the factor
 } glgemm_activation;
 
 // Those without parameters: glgemm_activation_relu(), glgemm_activation_gelu_erf(), glgemm_activation_silu() and so on.
@@ -201,6 +201,7 @@ GLGEMM_ACTIVATIONS(GLGEMM_ROW)
 #undef GLGEMM_MAKE_1
 #undef GLGEMM_MAKE_2
 GLGEMM_EXPORT glgemm_activation glgemm_activation_leaky_relu(double slope);
+GLGEMM_EXPORT glgemm_activation glgemm_activation_sine(double factor);
 /// A product refuses a low that is more than high, and NaN.
 GLGEMM_EXPORT glgemm_activation glgemm_activation_clamp(double low, double high);
 

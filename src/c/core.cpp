@@ -187,6 +187,9 @@ GLGEMM_ACTIVATIONS(GLGEMM_ROW)
 glgemm_activation glgemm_activation_leaky_relu(double slope) {
   return {GLGEMM_ACTIVATION_LEAKY_RELU, 1, {slope, 0}};
 }
+glgemm_activation glgemm_activation_sine(double factor) {
+  return {GLGEMM_ACTIVATION_SINE, 1, {factor, 0}};
+}
 glgemm_activation glgemm_activation_clamp(double low, double high) {
   return {GLGEMM_ACTIVATION_CLAMP, 2, {low, high}};
 }

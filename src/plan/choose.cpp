@@ -71,7 +71,7 @@ void check_precision(const Problem& problem, const Limits& limits, Precision pre
     std::vector<ActivationInfo> known;
     std::copy_if(activation_table.begin(), activation_table.end(), std::back_inserter(known),
                  std::mem_fn(&ActivationInfo::is_reproducible));
-    throw Unsupported(fmt::format("{} products have no {}, since drivers' exponentials differ; activations that they have: {}",
+    throw Unsupported(fmt::format("{} products have no {}, since drivers' functions differ; activations that they have: {}",
                                   who, info(problem.activation).name, names_of(known, &ActivationInfo::name)));
   }
 }

@@ -152,6 +152,7 @@ TEST_CASE("C: activations and biases") {
 #undef GLGEMM_MAKE_1
 #undef GLGEMM_MAKE_2
   CHECK(c_api::to_activation(in, glgemm_activation_leaky_relu(0.5)) == Activation::leaky_relu(0.5));
+  CHECK(c_api::to_activation(in, glgemm_activation_sine(30)) == Activation::sine(30));
   glgemm_epilogue epilogue = initialised(glgemm_epilogue_init);
   epilogue.bias = glgemm_bias_for_each_column(1, 2);
   glgemm_product product = initialised(glgemm_product_init);

@@ -17,6 +17,9 @@ constexpr bool defaults_parameters = requires {
   T::leaky_relu();
 }
 || requires {
+  T::sine();
+}
+|| requires {
   T::clamp();
 }
 || requires {
@@ -36,6 +39,8 @@ TEST_CASE("activations have the parameters that they were made with") {
   CHECK(Activation::leaky_relu(0.25).kind() == ActivationKind::leaky_relu);
   CHECK(Activation::leaky_relu(0.25).low() == 0.25);
   CHECK(Activation::leaky_relu(0.25) != Activation::leaky_relu(0.5));
+  CHECK(Activation::sine(30).kind() == ActivationKind::sine);
+  CHECK(Activation::sine(30).low() == 30);
   const Activation clamp = Activation::clamp(-1, 6);
   CHECK(clamp.kind() == ActivationKind::clamp);
   CHECK(clamp.low() == -1);

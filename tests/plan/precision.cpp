@@ -103,7 +103,7 @@ TEST_CASE("precision: what cannot keep a promise is refused") {
   Problem problem = square;
   problem.activation = ActivationKind::tanh;
   CHECK(message(problem, Precision::reproducible) ==
-        "gemm: reproducible products have no tanh, since drivers' exponentials differ; activations that they have: none, relu, "
+        "gemm: reproducible products have no tanh, since drivers' functions differ; activations that they have: none, relu, "
         "leaky_relu, clamp, hard_swish");
   CHECK(message(problem, Precision::extended) == "(nothing was thrown)");
   problem = square;

@@ -72,9 +72,20 @@ T activation_value(const Activation& activation, T x) {
       const T bounded = std::max(x, T(-3));
       return bounded * (std::min(bounded + 3, T(6)) * (T(1) / T(6)));
     }
+    case ActivationKind::sine:
+      return std::sin(low * x);
+    case ActivationKind::softplus:
+      return std::max(x, T(0)) + std::log1p(std::exp(-std::abs(x)));
+    case ActivationKind::exponential:
+      return std::exp(x);
   }
   return x < low ? low : x > high ? high : x;
 }
+long double activation_scale(const Activation& activation, long double x) {
+  const long double size = std::abs(activation.kind() == ActivationKind::sine ? activation.low() * x : x);
+  return std::max(1.0L, size) * (activation.kind() == ActivationKind::exponential ? std::exp(x) : 1);
+}
+
 template float activation_value(const Activation&, float);
 template double activation_value(const Activation&, double);
 template long double activation_value(const Activation&, long double);
@@ -106,19 +117,22 @@ long double least_result(Type type) {
   });
 }
 
-/// How far an error in x may be carried.
-long double slope(const Activation& activation) {
+/// The error of act(x) that an error of x makes.
+long double carried(const Activation& activation, long double x, long double error) {
   switch (activation.kind()) {
     case ActivationKind::leaky_relu:
-      return std::max(1.0L, std::abs(static_cast<long double>(activation.low())));
+    case ActivationKind::sine:
+      return std::max(1.0L, std::abs(static_cast<long double>(activation.low()))) * error;
     case ActivationKind::gelu_erf:
     case ActivationKind::gelu_tanh:
     case ActivationKind::silu:
-      return 1.2L;
+      return 1.2L * error;
     case ActivationKind::hard_swish:
-      return 1.5L;
+      return 1.5L * error;
+    case ActivationKind::exponential:
+      return std::exp(x) * std::expm1(error);
     default:
-      return 1.0L;
+      return error;
   }
 }
 
@@ -182,6 +196,11 @@ class Reference {
       return load(bits.data(), type) == found;
     }
     if (type != sum_type_) bound += unit_roundoff(type) * (std::abs(expected) + bound) + 0x1p-25L;
+    if (std::isinf(found.real())) {  // an exponential may overflow
+      Bytes largest(size);
+      store(largest.data(), type, expected + bound);
+      return load(largest.data(), type) == found;
+    }
     return std::abs(found - expected) <= bound;
   }
 
@@ -213,7 +232,7 @@ class Reference {
     if (x_.activation.kind() == ActivationKind::none) return;
     const long double before = sum.real();
     sum = activation_value(x_.activation, before);
-    bound = bound * slope(x_.activation) + (x_.exact ? 0 : 16 * u_ * std::max(1.0L, std::abs(before)));
+    bound = carried(x_.activation, before, bound) + (x_.exact ? 0 : 16 * u_ * activation_scale(x_.activation, before));
   }
 
   /// Finds the bits that Precision::reproducible promises: C's elements, row by row.

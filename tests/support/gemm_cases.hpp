@@ -155,4 +155,7 @@ std::string run_case(Engine& engine, const ProgramKey& program, std::uint64_t se
 template <class T>
 T activation_value(const Activation& activation, T x);
 
+/// What errors of act(x) are relative to.
+long double activation_scale(const Activation& activation, long double x);
+
 }  // namespace glgemm::test

@@ -104,7 +104,8 @@ def gemm(
     c           is overwritten, and read unless beta is 0. None: a new array, and beta must be 0
     bias        (n,): an element for each column of C; (m, 1): one for each row
     residual    D, of C's shape
-    activation  'relu', 'gelu_erf', 'gelu_tanh', 'sigmoid', 'tanh', 'silu', 'hard_swish', ('leaky_relu', slope) or ('clamp', low, high)
+    activation  'relu', 'gelu_erf', 'gelu_tanh', 'sigmoid', 'tanh', 'silu', 'hard_swish', 'softplus', 'exponential',
+                ('leaky_relu', slope), ('clamp', low, high) or ('sine', factor)
     op_a, op_b  'N': none, 'T': transposed, 'C': transposed and conjugate
     dtype       of a new C
     precision   as in matmul()
