@@ -16,7 +16,7 @@
 
 namespace glgemm {
 
-/// As in make_plan(problem, limits, {.experimental = ExperimentalPlanOptions{.runs = 1}}).
+/// What tests and tools set, as in make_plan(problem, limits, {.experimental = ExperimentalPlanOptions{.runs = 1}}).
 struct ExperimentalPlanOptions {
   /// The most columns and rows of workgroups of one dispatch. 0: 64 x 64 for `tiled` and `naive`, for the other kernels as many
   /// as a dispatch may have.
@@ -29,14 +29,13 @@ struct ExperimentalPlanOptions {
   /// The planner uses these limits instead of the device's. Lower ones cut a product into smaller pieces.
   std::optional<Limits> limits{};
   /// What a tuner found on this device. If an entry's problem is near enough, its kernel is taken before any that the cost model
-  /// prefers. An engine fills it from its own table unless `untuned`.
+  /// prefers. If it is empty, an engine goes by its own table unless `untuned`.
   std::vector<TunedChoice> tuning{};
   bool untuned = false;
-  /// Programs that must not run. An engine adds its own, see Engine::struck_off. If a program is struck off whose precision is
+  /// Programs that must not run, besides an engine's own, see Engine::struck_off. If a program is struck off whose precision is
   /// not the standard one, ProgramKey::sealed takes its place.
   std::vector<StruckOff> struck_off{};
-  /// A fixed place in the workspace for B's panels, if they fit there. By default they lie behind A's panels, so that their place
-  /// depends on the size of those.
+  /// A fixed place in the workspace for B's panels, if they fit there. By default they lie behind A's panels.
   std::optional<Window> panels_b{};
   friend bool operator==(const ExperimentalPlanOptions&, const ExperimentalPlanOptions&) = default;
 };

@@ -15,8 +15,9 @@ namespace glgemm {
 
 /// What all products of a kind share: the plan and the program of each of its stages.
 struct Prepared {
-  Problem problem;      ///< as the caller gave it
-  PlanOptions options;  ///< as the caller gave them
+  Problem problem;              ///< as the caller gave it
+  PlanOptions options;          ///< as the caller gave them
+  PlanConstraints constraints;  ///< by which it was planned
   Plan plan;
   gl::Bindings bindings = 0;               ///< the state that a product of the plan may change
   std::array<double, stage_count> work{};  ///< as in PlanSize
@@ -37,10 +38,11 @@ struct PreparedConvolution {
     ConvolutionPiece piece;
     std::vector<Product> products;
   };
-  ConvolutionProblem problem;  ///< as the caller gave it
-  PlanOptions options;         ///< as the caller gave them
+  ConvolutionProblem problem;   ///< as the caller gave it
+  PlanOptions options;          ///< as the caller gave them
+  PlanConstraints constraints;  ///< by which it was planned
   ConvolutionPlan plan;
-  std::vector<Shape> shapes;
+  std::vector<Shape> shapes{};
   gl::Bindings bindings = 0;
   std::array<double, stage_count> work{};  ///< of all its steps
   /// The plan's own program, and its speed; null where it has none.

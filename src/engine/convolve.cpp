@@ -17,7 +17,7 @@ namespace glgemm {
 void Engine::convolve(const Convolution& convolution, const PlanOptions& options, Report* report) {
   state_->check_usable("convolve");
   std::optional<gl::StateGuard> guard;
-  ConvolutionSteps steps(glgemm::prepare(*state_, "convolve", convolution, uncut(*state_, options), state_->work, guard));
+  ConvolutionSteps steps(glgemm::prepare(*state_, "convolve", convolution, options, state_->work, guard));
   if (!report) return enqueue(*state_, steps, nullptr);
   *report = {};
   const std::shared_ptr<const PreparedConvolution> prepared = steps.call().prepared;
@@ -41,7 +41,7 @@ void Engine::prepare(std::span<const Convolution> convolutions, const PlanOption
     std::optional<gl::StateGuard> guard;
     state_->save_bindings("prepare", guard);
     std::shared_ptr<PreparedConvolution> prepared;
-    do prepared = prepared_for(*state_, problem, uncut(*state_, options));
+    do prepared = prepared_for(*state_, problem, options);
     while (!make_ready(*state_, *prepared));
     if (!convolution.workspace) grow_workspace(*state_, state_->work, prepared->plan.workspace_bytes);
     ConvolutionSteps steps({convolution, std::move(prepared), &state_->work});
@@ -71,7 +71,7 @@ ConvolutionProblem Engine::problem(const Convolution& convolution) {
 }
 
 ConvolutionPlan Engine::plan(const ConvolutionProblem& problem, const PlanOptions& options) const {
-  return make_plan(problem, state_->limits, with_own(*state_, uncut(*state_, options)));
+  return make_plan(problem, inputs_of(*state_, options, uncut(*state_)), options);
 }
 
 }  // namespace glgemm

@@ -58,11 +58,8 @@ void prepare_products(Engine& engine, Engine::State& state, std::span<const Prob
     for (const ProgramKey& program : programs_of(engine.plan(problem, options))) state.begin_program(program);
   for (std::size_t i = 0; i < problems.size(); ++i) {
     std::shared_ptr<Prepared> prepared;
-    do {
-      prepared = std::make_shared<Prepared>();
-      prepared->options = options;
-      prepared->plan = engine.plan(problems[i], options);
-    } while (!make_ready(state, *prepared, options.kernel.has_value()));
+    do prepared = std::make_shared<Prepared>(Prepared{problems[i], options, {}, engine.plan(problems[i], options)});
+    while (!make_ready(state, *prepared, options.kernel.has_value()));
     const Gemm product = products.empty() ? Gemm() : products[i];
     if (!product.workspace) grow_workspace(state, state.work, prepared->plan.workspace.size_bytes);
     ProductSteps steps(make_call(product, std::move(prepared), state.work));
@@ -190,17 +187,17 @@ std::vector<StruckOff> Engine::struck_off() const {
 }
 
 std::int64_t Engine::workspace_bytes(const Gemm& product, const PlanOptions& options) const {
-  return make_plan(problem_to_plan(product), state_->limits, with_own(*state_, options)).workspace.size_bytes;
+  return plan(problem_to_plan(product), options).workspace.size_bytes;
 }
 
 Plan Engine::plan(const Problem& problem, const PlanOptions& options, Explanation* why) const {
-  return make_plan(problem, state_->limits, with_own(*state_, options), why);
+  return make_plan(problem, inputs_of(*state_, options), options, why);
 }
 
 void Engine::gemm(const Gemm& product, const PlanOptions& options, Report* report) {
   state_->check_usable("gemm", state_->scoped);
   std::optional<gl::StateGuard> guard;
-  ProductSteps steps(glgemm::prepare(*state_, "gemm", product, options, state_->work, guard));
+  ProductSteps steps(glgemm::prepare(*state_, "gemm", product, options, {}, state_->work, guard));
   if (!report) return enqueue(*state_, steps, nullptr);
   const std::shared_ptr<const Prepared>& prepared = steps.call().prepared;
   *report = {.kernel = to_string(prepared->plan.kernel), .plan = {prepared, &prepared->plan}};

@@ -12,13 +12,12 @@ namespace {
 /// Runs what a library left of a product by whichever program the planner takes.
 void run_by_shader(Engine::State& state, Gemm product, PlanOptions options, Report* report) {
   options.kernel.reset();
-  set_vendor(state, options, VendorLibrary::not_asked);
   product.workspace.reset();  // which was large enough for the library
   WorkBuffers work;
   const std::unique_ptr<WorkBuffers, std::function<void(WorkBuffers*)>> at_end(
       &work, [&](WorkBuffers* buffers) { buffers->destroy(state.api); });
   std::optional<gl::StateGuard> guard;
-  ProductSteps steps(prepare(state, "gemm", product, options, work, guard));
+  ProductSteps steps(prepare(state, "gemm", product, options, {.vendor = VendorLibrary::not_asked}, work, guard));
   if (report) {
     const std::shared_ptr<const Prepared>& prepared = steps.call().prepared;
     report->kernel = to_string(prepared->plan.kernel);

@@ -93,7 +93,7 @@ Job Engine::start(const Gemm& product, const PlanOptions& options) {
   auto job = std::make_unique<Job::State>(state_, product);
   std::optional<gl::StateGuard> guard;
   job->steps = std::make_unique<ProductSteps>(
-      glgemm::prepare(*state_, "start", job->product.get(), uncut(*state_, options), job->work, guard));
+      glgemm::prepare(*state_, "start", job->product.get(), options, uncut(*state_), job->work, guard));
   run_on_nothing(*state_, *job->steps);
   const Enqueuer enqueuer(*state_, *job->steps);
   job->steps->upload(*state_);
@@ -105,8 +105,7 @@ Job Engine::start(const Convolution& convolution, const PlanOptions& options) {
   state_->check_usable("start");
   auto job = std::make_unique<Job::State>(state_);
   std::optional<gl::StateGuard> guard;
-  job->steps = std::make_unique<ConvolutionSteps>(
-      glgemm::prepare(*state_, "start", convolution, uncut(*state_, options), job->work, guard));
+  job->steps = std::make_unique<ConvolutionSteps>(glgemm::prepare(*state_, "start", convolution, options, job->work, guard));
   run_on_nothing(*state_, *job->steps);
   job->done = job->steps->at_end();
   return Job(std::move(job));

@@ -129,17 +129,9 @@ void open_library(Engine::State& state) {
   state.library->library = std::move(library);
 }
 
-void set_vendor(const Engine::State& state, PlanOptions& options, VendorLibrary vendor) {
-  std::optional<Limits>& limits = options.experimental.edit().limits;
-  if (!limits) limits = state.limits;
-  limits->vendor = vendor;
-}
-
-PlanOptions uncut(const Engine::State& state, const PlanOptions& options) {
-  PlanOptions result = options;
-  if (state.limits.vendor == VendorLibrary::not_asked) return result;
-  set_vendor(state, result, VendorLibrary::uncut);
-  return result;
+PlanConstraints uncut(const Engine::State& state) {
+  if (state.limits.vendor == VendorLibrary::not_asked) return {};
+  return {.vendor = VendorLibrary::uncut};
 }
 
 void Engine::State::unmap_buffers() {

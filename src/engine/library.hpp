@@ -24,10 +24,8 @@ struct LibraryUse {
 
 /// Looks for the library if the options allow it. Sets Limits::vendor, and tells the log what was found.
 void open_library(Engine::State& state);
-/// Has the planner believe that the vendor's library is in this state.
-void set_vendor(const Engine::State& state, PlanOptions& options, VendorLibrary vendor);
-/// The options for a product that is cut in time or in memory: the library takes products whole, so shaders run this one.
-PlanOptions uncut(const Engine::State& state, const PlanOptions& options);
+/// For a product that is cut in time or in memory: the library takes products whole, so shaders run this one.
+PlanConstraints uncut(const Engine::State& state);
 
 /// What a product by the library left undone, and why it failed.
 struct LeftByLibrary {

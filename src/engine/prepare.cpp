@@ -7,6 +7,7 @@
 
 #include <glgemm/error.hpp>
 
+#include "engine/library.hpp"
 #include "engine/offsets.hpp"
 #include "engine/ready.hpp"
 #include "engine/self_check.hpp"
@@ -18,20 +19,19 @@ namespace glgemm {
 namespace {
 
 /// The plan that is best, or where its programs are not ready and the caller does not want to wait for them, the best one whose
-/// programs are.
+/// programs are: then `is_best` becomes false.
 template <class Problem>
-auto plan_for(Engine::State& state, const Problem& problem, const PlanOptions& options, bool& is_best) {
-  auto best = make_plan(problem, state.limits, options);
-  is_best = true;
+auto plan_for(Engine::State& state, const Problem& problem, PlannerInputs inputs, const PlanOptions& options, bool& is_best) {
+  auto best = make_plan(problem, inputs, options);
   if (!state.options.use_ready_programs || options.kernel) return best;
   const std::vector<ProgramKey> programs = programs_of(best);
   const auto is_ready = [&](const ProgramKey& program) { return state.is_ready(program); };
   if (std::all_of(programs.begin(), programs.end(), is_ready)) return best;
   for (const ProgramKey& program : programs) state.begin_program(program);
   if (std::all_of(programs.begin(), programs.end(), is_ready)) return best;  // from the program cache
+  inputs.why_not = [&](const ProgramKey& program) { return is_ready(program) ? "" : "it is not compiled"; };
   try {
-    auto ready = make_plan(problem, state.limits, options,
-                           [&](const ProgramKey& program) { return is_ready(program) ? "" : "it is not compiled"; });
+    auto ready = make_plan(problem, inputs, options);
     is_best = false;
     return ready;
   } catch (const Unsupported&) {  // none is ready
@@ -46,7 +46,7 @@ bool passes(Engine::State& state, const Plan& plan, const PlanOptions& options, 
       std::all_of(programs.begin(), programs.end(), [&](const ProgramKey& program) { return state.self_checked(program); }))
     return true;
   state.check_current();  // whether or not the call has asked: programs would be struck off
-  SelfCheck found = self_check(state, plan, options.experimental->limits.value_or(state.limits));
+  SelfCheck found = self_check(state, plan, limits_for(options, state.limits));
   if (found.fault) {
     gl::check_dispatches_run(state.api, state.running);
     state.strike_off(std::move(*found.fault));
@@ -79,14 +79,12 @@ bool is_ready_after(Engine::State& state, const Plan& plan, bool is_forced, cons
 /// What is kept for a problem that was planned before. Else it is planned, and `finish` fills in the rest.
 template <class Prepared, class Problem, class Finish>
 std::shared_ptr<Prepared> kept_or_made(Engine::State& state, std::vector<std::shared_ptr<Prepared>>& kept, const Problem& problem,
-                                       const PlanOptions& options, const Finish& finish) {
+                                       const PlanOptions& options, const PlanConstraints& constraints, const Finish& finish) {
   for (const auto& known : kept)
-    if (known->problem == problem && known->options == options) return known;
-  auto made = std::make_shared<Prepared>();
+    if (known->problem == problem && known->options == options && known->constraints == constraints) return known;
   bool is_best = true;
-  made->problem = problem;
-  made->options = options;
-  made->plan = plan_for(state, problem, with_own(state, options), is_best);
+  auto plan = plan_for(state, problem, inputs_of(state, options, constraints), options, is_best);
+  auto made = std::make_shared<Prepared>(Prepared{problem, options, constraints, std::move(plan)});
   made->bindings = bindings_of(made->plan);
   finish(*made);
   if (!is_best) return made;  // the best takes its place when its programs are ready
@@ -97,32 +95,30 @@ std::shared_ptr<Prepared> kept_or_made(Engine::State& state, std::vector<std::sh
 
 }  // namespace
 
-PlanOptions with_own(const Engine::State& state, const PlanOptions& options) {
-  PlanOptions result = options;
-  ExperimentalPlanOptions& own = result.experimental.edit();
-  if (own.limits && own.limits->vendor == VendorLibrary::ready) own.limits->vendor = state.limits.vendor;
-  if (own.tuning.empty() && !own.untuned) own.tuning = state.tuning;
+PlannerInputs inputs_of(const Engine::State& state, const PlanOptions& options, const PlanConstraints& constraints) {
+  PlannerInputs result(state.limits, options, constraints);
+  if (result.limits.vendor == VendorLibrary::ready) result.limits.vendor = state.limits.vendor;  // a test's make no library
+  if (result.tuning.empty() && !options.experimental->untuned) result.tuning = state.tuning;
   for (const StruckOff& each : state.struck_off)
-    if (!each.refused || !options.kernel) own.struck_off.push_back(each);  // who names a kernel gets the driver's log
+    if (!each.refused || !options.kernel) result.struck_off.push_back(each);  // who names a kernel gets the driver's log
   return result;
 }
 
-std::shared_ptr<Prepared> prepared_for(Engine::State& state, const Problem& problem, const PlanOptions& options) {
-  return kept_or_made(state, state.prepared, problem, options, [](Prepared& made) { made.work = size(made.plan).work; });
+std::shared_ptr<Prepared> prepared_for(Engine::State& state, const Problem& problem, const PlanOptions& options,
+                                       const PlanConstraints& constraints) {
+  return kept_or_made(state, state.prepared, problem, options, constraints, [](auto& made) { made.work = size(made.plan).work; });
 }
 
 std::shared_ptr<PreparedConvolution> prepared_for(Engine::State& state, const ConvolutionProblem& problem,
                                                   const PlanOptions& options) {
-  return kept_or_made(state, state.convolutions, problem, options, [&](PreparedConvolution& made) {
+  return kept_or_made(state, state.convolutions, problem, options, uncut(state), [&](PreparedConvolution& made) {
     made.work = work_of(made.plan);
     for (const ConvolutionPlan::Shape& shape : made.plan.shapes) {
       PreparedConvolution::Shape& prepared = made.shapes.emplace_back();
       prepared.piece = piece_of(made.plan, shape.images, shape.rows);
       for (std::size_t i = 0; i < shape.products.size(); ++i) {
-        auto product = std::make_shared<Prepared>();
-        product->problem = problem_of(made.plan, prepared.piece, prepared.piece.products[i]);
-        product->options = options;
-        product->plan = shape.products[i];
+        const Problem problem_of_product = problem_of(made.plan, prepared.piece, prepared.piece.products[i]);
+        auto product = std::make_shared<Prepared>(Prepared{problem_of_product, options, made.constraints, shape.products[i]});
         product->work = size(product->plan).work;
         prepared.products.push_back({std::move(product), nullptr});
       }
@@ -165,11 +161,11 @@ bool make_ready(Engine::State& state, PreparedConvolution& prepared) {
   return true;
 }
 
-Call prepare(Engine::State& state, const char* what, const Gemm& product, const PlanOptions& options, WorkBuffers& work,
-             std::optional<gl::StateGuard>& guard) {
+Call prepare(Engine::State& state, const char* what, const Gemm& product, const PlanOptions& options,
+             const PlanConstraints& constraints, WorkBuffers& work, std::optional<gl::StateGuard>& guard) {
   const Problem problem = problem_to_plan(product);
   for (;;) {  // until all programs compile and pass their self-checks: without those that do not, the plan is another
-    std::shared_ptr<Prepared> prepared = prepared_for(state, problem, options);
+    std::shared_ptr<Prepared> prepared = prepared_for(state, problem, options, constraints);
     guard.reset();
     state.save_bindings(what, guard, prepared->bindings);
     if (make_ready(state, *prepared, options.kernel.has_value())) return legal_call(state, product, std::move(prepared), work);

@@ -17,8 +17,8 @@ namespace glgemm {
 /// scope does, compiles and checks the programs, sees that the product is legal, and grows `work` as needed. Leaves bindings
 /// changed.
 /// @throws  as make_plan, Engine::State::save_bindings, make_ready and legal_call
-Call prepare(Engine::State& state, const char* what, const Gemm& product, const PlanOptions& options, WorkBuffers& work,
-             std::optional<gl::StateGuard>& guard);
+Call prepare(Engine::State& state, const char* what, const Gemm& product, const PlanOptions& options,
+             const PlanConstraints& constraints, WorkBuffers& work, std::optional<gl::StateGuard>& guard);
 /// Prepares several products. An error says which of them is meant.
 std::vector<Call> prepare(Engine::State& state, const char* what, std::span<const Gemm> products, const PlanOptions& options,
                           WorkBuffers& work, std::optional<gl::StateGuard>& guard);
@@ -28,11 +28,12 @@ ConvolutionCall prepare(Engine::State& state, const char* what, const Convolutio
 
 // The steps of prepare(), which others take by themselves, in their order.
 
-/// The options and what the engine adds to them: its tuning table, and the programs that it has struck off.
-PlanOptions with_own(const Engine::State& state, const PlanOptions& options);
+/// What the engine has the planner go by: its limits, its tuning table, and the programs that it has struck off.
+PlannerInputs inputs_of(const Engine::State& state, const PlanOptions& options, const PlanConstraints& constraints = {});
 
-/// The plan for a problem, from the engine's cache if the same problem was planned before.
-std::shared_ptr<Prepared> prepared_for(Engine::State& state, const Problem& problem, const PlanOptions& options);
+/// The plan for a problem, from the engine's cache if the same problem was planned before. Convolutions are uncut().
+std::shared_ptr<Prepared> prepared_for(Engine::State& state, const Problem& problem, const PlanOptions& options,
+                                       const PlanConstraints& constraints = {});
 std::shared_ptr<PreparedConvolution> prepared_for(Engine::State& state, const ConvolutionProblem& problem,
                                                   const PlanOptions& options);
 

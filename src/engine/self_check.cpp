@@ -188,10 +188,10 @@ SelfCheck SmallProduct::check() {
   prepared->options.kernel = key_.kernel;
   prepared->options.split_k = parts_ > 1 ? 2 : 1;
   prepared->options.precision = precision_;
-  // The checks of panels and sums count as the product does, if it is not transposed.
-  prepared->options.experimental = ExperimentalPlanOptions{.transposed = false, .untuned = true};
   const auto plan_within = [&](const Limits& limits) {
-    Plan plan = make_plan(prepared->problem, limits, prepared->options);
+    // The checks of panels and sums count as the product does, if it is not transposed.
+    const PlannerInputs inputs(limits, prepared->options, {.transposed = false});
+    Plan plan = make_plan(prepared->problem, inputs, prepared->options);
     plan.sealed = sealed_;
     if (key_.vector_reads == VectorReads::image && plan.vector_reads == VectorReads::storage)
       plan.vector_reads = VectorReads::image;  // the planner reads a product as small as this from buffers

@@ -12,8 +12,7 @@ constexpr double safety = 8;
 
 /// Seconds that the cost model expects a product to take.
 double modelled_seconds(const Engine::State& state, const Prepared& prepared) {
-  return expected_seconds(prepared.plan, prepared.options.experimental->limits.value_or(state.limits),
-                          prepared.options.experimental->runs);
+  return expected_seconds(prepared.plan, prepared.options, state.limits);
 }
 
 /// The work of the copies of a convolution, or of a depthwise one.
@@ -23,7 +22,7 @@ double own_work(const PreparedConvolution& prepared) {
 
 /// Seconds that it expects that to take.
 double modelled_seconds(const Engine::State& state, const PreparedConvolution& prepared) {
-  return expected_seconds(prepared.plan, prepared.options.experimental->limits.value_or(state.limits), own_work(prepared));
+  return expected_seconds(prepared.plan, limits_for(prepared.options, state.limits), own_work(prepared));
 }
 
 }  // namespace

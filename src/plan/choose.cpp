@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <glgemm/error.hpp>
-#include <glgemm/experimental.hpp>
 #include <glgemm/tuning.hpp>
 
 #include "base/device_class.hpp"
@@ -106,13 +105,9 @@ bool is_faster(const Choice& x, const Choice& y) {
 /// Which kernels may run a problem, in the order in which they are tried.
 class Chooser {
  public:
-  Chooser(const Problem& problem, const Limits& limits, const PlanOptions& options, const RefusesProgram& why_not_program)
-      : problem_(problem),
-        limits_(limits),
-        options_(options),
-        why_not_program_(why_not_program),
-        precision_(planned(options.precision, problem)) {
-    check_precision(problem, limits, precision_);
+  Chooser(const Problem& problem, const PlannerInputs& inputs, const PlanOptions& options)
+      : problem_(problem), inputs_(inputs), options_(options), precision_(planned(options.precision, problem)) {
+    check_precision(problem, inputs.limits, precision_);
     if (options.kernel)
       force(*options.kernel);
     else
@@ -127,18 +122,20 @@ class Chooser {
       plan.transposed = choice.transposed;
       plan.kernel = choice.kernel;
       plan.precision = precision_of(choice.kernel);
-      plan.doubles = sums_in_doubles(limits_, precision_);
+      plan.doubles = sums_in_doubles(inputs_.limits, precision_);
       // Turned over, C may take more of the tiles of a kernel that packs items than it does as it is.
       std::string reason;
       if (plan.transposed && kernels::product_family(plan.kernel).packs_items())
-        reason = why_not(plan.problem, plan.kernel, limits_);
-      if (reason.empty()) reason = cut(plan, limits_, options_, choice.parts);
+        reason = why_not(plan.problem, plan.kernel, inputs_.limits);
+      if (reason.empty()) reason = cut(plan, inputs_, options_, choice.parts);
       if (reason.empty()) {
         reason = why_struck_off(plan);
         plan.sealed = !reason.empty() && precision_ != Precision::standard;
         if (plan.sealed) reason = why_struck_off(plan);
       }
-      if (reason.empty()) reason = why_refused(plan);
+      if (inputs_.why_not)
+        for (const Stage stage : plan.stages())
+          if (reason.empty()) reason = inputs_.why_not(plan.program(stage));
       if (reason.empty()) {
         if (why) *why = explain(choice);
         return plan;
@@ -157,8 +154,6 @@ class Chooser {
   void consider(const Kernel& kernel, By by, std::int64_t split_k);
   /// Which of the plan's programs is struck off; empty if none is.
   std::string why_struck_off(const Plan& plan) const;
-  /// Why the caller refuses one of the plan's programs; empty if it does not.
-  std::string why_refused(const Plan& plan) const;
   std::string why_cannot(const Kernel& kernel) const;
   /// What a plan of the kernel's has: the planned precision, or `fast` where it computes in a narrower type.
   Precision precision_of(const Kernel& kernel) const {
@@ -168,9 +163,8 @@ class Chooser {
   Explanation explain(const Choice& taken) const;
 
   const Problem& problem_;
-  const Limits& limits_;
+  const PlannerInputs& inputs_;
   const PlanOptions& options_;
-  const RefusesProgram& why_not_program_;
   const Precision precision_;
   std::vector<Choice> choices_;      ///< the best first
   std::vector<PassedOver> refused_;  ///< those that cannot run
@@ -185,19 +179,20 @@ void Chooser::force(const Kernel& kernel) {
 
 /// First the kernels that were tuned for problems near this one, then the others, the fastest by the cost model first.
 void Chooser::collect() {
-  for (const TunedChoice* tuned : nearby(options_.experimental->tuning, problem_))
+  for (const TunedChoice* tuned : nearby(inputs_.tuning, problem_))
     consider(tuned->kernel, By::tuning, options_.split_k != 0 ? options_.split_k : tuned->split_k);
   const auto tuned_choices = static_cast<std::ptrdiff_t>(choices_.size());
-  for (const Kernel& kernel : kernels::candidates(problem_, limits_, precision_)) consider(kernel, By::model, options_.split_k);
+  for (const Kernel& kernel : kernels::candidates(problem_, inputs_.limits, precision_))
+    consider(kernel, By::model, options_.split_k);
   std::stable_sort(choices_.begin() + tuned_choices, choices_.end(), is_faster);
 }
 
 std::string Chooser::why_cannot(const Kernel& kernel) const {
-  std::string reason = why_not(problem_, kernel, limits_);
+  std::string reason = why_not(problem_, kernel, inputs_.limits);
   if (!reason.empty() || precision_ == Precision::standard) return reason;
   const std::string products = fmt::format("{} products", to_string(precision_));
   if (!kernels::product_family(kernel).takes_precision()) return to_string(kernel) + " has no " + products;
-  const std::int64_t most = kernels::max_k(kernel, limits_.loop_iterations), block = std::min(canonical_block, problem_.k);
+  const std::int64_t most = kernels::max_k(kernel, inputs_.limits.loop_iterations), block = std::min(canonical_block, problem_.k);
   if (most >= block) return {};
   return fmt::format("{} can add {} terms in a loop here, and {} need {}", to_string(kernel), most, products, block);
 }
@@ -208,42 +203,34 @@ void Chooser::consider(const Kernel& kernel, By by, std::int64_t split_k) {
     return;
   }
   const bool turns = kernels::product_family(kernel).runs_transposed(problem_);
-  Choice choice{.kernel = kernel, .by = by, .transposed = options_.experimental->transposed.value_or(turns)};
+  Choice choice{.kernel = kernel, .by = by, .transposed = inputs_.transposed.value_or(turns)};
   const Problem as_run = choice.transposed ? transposed(problem_) : problem_;
-  const Parts parts = parts_for(as_run, kernel, limits_, split_k);
+  const Parts parts = parts_for(as_run, kernel, inputs_.limits, split_k);
   std::vector<Choice> cuts;
   const auto add = [&](std::int64_t of_k) {
     choice.parts = precision_ == Precision::standard ? of_k : parts_in_blocks(as_run, of_k);
-    choice.seconds =
-        slowdown(precision_, sums_in_doubles(limits_, precision_)) *
-        expected_seconds(as_run, kernel, limits_, choice.parts, std::max(1.0, options_.experimental->runs), precision_of(kernel));
+    choice.seconds = slowdown(precision_, sums_in_doubles(inputs_.limits, precision_)) *
+                     expected_seconds(as_run, kernel, inputs_.limits, choice.parts, std::max(1.0, options_.experimental->runs),
+                                      precision_of(kernel));
     cuts.push_back(choice);
   };
   for (std::int64_t of_k = parts.least; of_k < parts.most; of_k *= 2) add(of_k);
   add(std::max(parts.least, parts.most));
   std::stable_sort(cuts.begin(), cuts.end(), is_faster);
   // The program that sums a part, or the one that adds parts up, may be struck off.
-  choices_.insert(choices_.end(), cuts.begin(),
-                  options_.experimental->struck_off.empty() && !why_not_program_ ? cuts.begin() + 1 : cuts.end());
+  choices_.insert(choices_.end(), cuts.begin(), inputs_.struck_off.empty() && !inputs_.why_not ? cuts.begin() + 1 : cuts.end());
 }
 
 std::string Chooser::why_struck_off(const Plan& plan) const {
-  if (options_.experimental->struck_off.empty()) return {};
+  if (inputs_.struck_off.empty()) return {};
   for (const Stage stage : plan.stages())
-    for (const StruckOff& each : options_.experimental->struck_off)
+    for (const StruckOff& each : inputs_.struck_off)
       if (each.program == plan.program(stage))
         return fmt::format("{} {}{}{}", to_string(each.program), each.fault(),
                            precision_ == Precision::standard ? ""
                                                              : fmt::format(": this driver has no {} products of {} of it",
                                                                            to_string(precision_), to_string(sum_type(problem_))),
                            each.reason.empty() ? "" : " (" + each.reason + ")");
-  return {};
-}
-
-std::string Chooser::why_refused(const Plan& plan) const {
-  if (!why_not_program_) return {};
-  for (const Stage stage : plan.stages())
-    if (std::string reason = why_not_program_(plan.program(stage)); !reason.empty()) return reason;
   return {};
 }
 
@@ -267,14 +254,22 @@ Explanation Chooser::explain(const Choice& taken) const {
 
 }  // namespace
 
-Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOptions& options, Explanation* why) {
-  return make_plan(problem, device_limits, options, nullptr, why);
+PlannerInputs::PlannerInputs(const Limits& device, const PlanOptions& options, const PlanConstraints& constraints)
+    : limits(limits_for(options, device)),
+      tuning(options.experimental->tuning),
+      struck_off(options.experimental->struck_off),
+      transposed(constraints.transposed ? constraints.transposed : options.experimental->transposed),
+      panels_b(constraints.panels_b ? constraints.panels_b : options.experimental->panels_b) {
+  limits.vendor = constraints.vendor.value_or(limits.vendor);
 }
 
-Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOptions& options, const RefusesProgram& why_not,
-               Explanation* why) {
+Plan make_plan(const Problem& problem, const Limits& limits, const PlanOptions& options, Explanation* why) {
+  return make_plan(problem, PlannerInputs(limits, options), options, why);
+}
+
+Plan make_plan(const Problem& problem, const PlannerInputs& inputs, const PlanOptions& options, Explanation* why) {
   validate(problem);
-  const Limits& limits = options.experimental->limits ? *options.experimental->limits : device_limits;
+  const Limits& limits = inputs.limits;
   validate(limits);
   if (options.experimental->slice_columns < 0 || options.experimental->slice_rows < 0)
     throw std::invalid_argument(fmt::format("make_plan: a slice of {}x{} workgroups", options.experimental->slice_columns,
@@ -282,7 +277,7 @@ Plan make_plan(const Problem& problem, const Limits& device_limits, const PlanOp
   if (options.split_k < 0) throw std::invalid_argument(fmt::format("make_plan: k in {} parts", options.split_k));
   if (!limits.f64 && needs_f64(sum_type(problem)))
     throw Unsupported(fmt::format("gemm: this driver has no doubles, and the product is {}", to_string(sum_type(problem))));
-  return Chooser(problem, limits, options, why_not).choose(why);
+  return Chooser(problem, inputs, options).choose(why);
 }
 
 }  // namespace glgemm

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include <glgemm/error.hpp>
-#include <glgemm/experimental.hpp>
 
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
@@ -459,7 +458,7 @@ void cut(ConvolutionPlan& plan, const Limits& limits, const PlanOptions& options
 }
 
 /// Plans the products of a piece of each size: all images of a piece and those that are left, all rows and those that are left.
-void plan_shapes(ConvolutionPlan& plan, const Limits& limits, const PlanOptions& options, const RefusesProgram& why_not) {
+void plan_shapes(ConvolutionPlan& plan, const PlannerInputs& inputs, const PlanOptions& options) {
   std::int64_t needed = 0;
   for (const std::int64_t images : {plan.piece_images, plan.problem.batch % plan.piece_images})
     for (const std::int64_t rows : {plan.piece_rows, plan.problem.output[plan.axis] % plan.piece_rows}) {
@@ -467,7 +466,7 @@ void plan_shapes(ConvolutionPlan& plan, const Limits& limits, const PlanOptions&
       const ConvolutionPiece piece = piece_of(plan, images, rows);
       plan.shapes.push_back({images, rows, piece.border, {}});
       for (const ConvolutionProduct& product : piece.products) {
-        Plan product_plan = make_plan(problem_of(plan, piece, product), limits, options_of_products(plan, options), why_not);
+        Plan product_plan = make_plan(problem_of(plan, piece, product), inputs, options_of_products(plan, options));
         needed = std::max(needed, product_plan.workspace.size_bytes);
         plan.shapes.back().products.push_back(std::move(product_plan));
       }
@@ -480,13 +479,12 @@ void plan_shapes(ConvolutionPlan& plan, const Limits& limits, const PlanOptions&
 }  // namespace
 
 ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& limits, const PlanOptions& options) {
-  return make_plan(problem, limits, options, nullptr);
+  return make_plan(problem, PlannerInputs(limits, options), options);
 }
 
-ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& device_limits, const PlanOptions& options,
-                          const RefusesProgram& why_not) {
+ConvolutionPlan make_plan(const ConvolutionProblem& problem, const PlannerInputs& inputs, const PlanOptions& options) {
   validate(problem);
-  const Limits& limits = options.experimental->limits.value_or(device_limits);
+  const Limits& limits = inputs.limits;
   ConvolutionPlan plan;
   plan.problem = problem;
   if (!problem.multiplies) plan.problem.filters.quantization = {};  // filters are not read
@@ -495,9 +493,8 @@ ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& devic
   plan.largest_dispatch = {.groups = limits.groups, .groups_product = limits.groups_product};
   plan.window_bytes = window_bytes(limits);
   const auto may_have = [&](const ProgramKey& program) {
-    return (!why_not || why_not(program).empty()) &&
-           std::none_of(options.experimental->struck_off.begin(), options.experimental->struck_off.end(),
-                        [&](const StruckOff& each) { return each.program == program; });
+    return (!inputs.why_not || inputs.why_not(program).empty()) &&
+           std::ranges::find(inputs.struck_off, program, &StruckOff::program) == inputs.struck_off.end();
   };
   const bool may_be_depthwise = problem.multiplies && !options.kernel && options.precision == Precision::standard;
   if (may_be_depthwise && why_not_depthwise(problem, limits).empty())
@@ -515,7 +512,7 @@ ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& devic
                               .c_type = Type::u32,
                               .vector_reads = copy_reads(plan, limits),
                               .few_buffers = limits.storage_blocks < kernels::storage_buffers};
-  plan_shapes(plan, limits, options, why_not);
+  plan_shapes(plan, inputs, options);
   return plan;
 }
 

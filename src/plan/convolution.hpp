@@ -68,9 +68,8 @@ ConvolutionPiece piece_of(const ConvolutionPlan& plan, std::int64_t images, std:
 /// How many pieces have a shape.
 std::int64_t pieces_of(const ConvolutionPlan& plan, const ConvolutionPlan::Shape& shape);
 
-/// make_plan() with only those programs of which `why_not` says nothing: see choose.hpp.
-ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& limits, const PlanOptions& options,
-                          const RefusesProgram& why_not);
+/// make_plan() by what an engine gives: see choose.hpp.
+ConvolutionPlan make_plan(const ConvolutionProblem& problem, const PlannerInputs& inputs, const PlanOptions& options);
 
 /// With what the copy leaves of the workspace.
 PlanOptions options_of_products(const ConvolutionPlan& plan, PlanOptions options);

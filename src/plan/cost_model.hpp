@@ -1,7 +1,7 @@
 // How long a kernel is expected to take.
 #pragma once
 
-#include <glgemm/inspect.hpp>
+#include "plan/choose.hpp"
 
 namespace glgemm {
 
@@ -15,10 +15,11 @@ inline double slowdown(Precision precision, bool doubles) {
   return precision != Precision::extended ? 1 : doubles ? 2 : 8;
 }
 
-/// The seconds that a plan is expected to take.
-inline double expected_seconds(const Plan& plan, const Limits& limits, double runs) {
+/// The seconds that a plan by these options is expected to take.
+inline double expected_seconds(const Plan& plan, const PlanOptions& options, const Limits& device) {
+  const double runs = options.experimental->runs < 1 ? 1 : options.experimental->runs;
   return slowdown(plan.precision, plan.doubles) *
-         expected_seconds(plan.problem, plan.kernel, limits, plan.parts, runs < 1 ? 1 : runs, plan.precision);
+         expected_seconds(plan.problem, plan.kernel, limits_for(options, device), plan.parts, runs, plan.precision);
 }
 
 /// The seconds that the steps of a convolution are expected to take that are no product's: its copies, or all of a depthwise one.

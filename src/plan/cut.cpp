@@ -8,8 +8,6 @@
 #include <limits>
 #include <numeric>
 
-#include <glgemm/experimental.hpp>
-
 #include "base/quantization.hpp"
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
@@ -175,8 +173,8 @@ class PieceCutter {
         to_string(precision_), canonical_block, max_bytes_);
   }
 
-  /// Puts the piece into the plan, and what follows from it.
-  void finish(Plan& plan) const {
+  /// Puts the piece into the plan, and what follows from it. `panels_b`: as in PlannerInputs.
+  void finish(Plan& plan, const std::optional<Window>& panels_b) const {
     plan.piece_m = piece_.m;
     plan.piece_n = piece_.n;
     plan.piece_k = piece_.k;
@@ -190,7 +188,7 @@ class PieceCutter {
     plan.part_k = parts_ > 1 ? part_k() : reduces() ? k : piece_.k;
     plan.parts = parts_ > 1 ? ceil_div(k, plan.part_k) : 1;
     plan.workspace = workspace_layout(problem_, kernel_, piece_, plan.parts, plan.reduces(), precision_);
-    place_panels_b(plan.workspace);
+    if (panels_b) place_panels_b(plan.workspace, *panels_b);
     plan.largest_dispatch = largest_dispatch();
   }
 
@@ -296,14 +294,11 @@ class PieceCutter {
     return needs_reduction(problem_, kernel_, items_in_buffer_, parts_, has_few_buffers(problem_, limits_), precision_);
   }
   WorkspaceLayout layout() const { return workspace_layout(problem_, kernel_, piece_, parts_, reduces(), precision_); }
-  /// Moves B's panels and what follows them to where the caller wants them, if all has room then.
-  void place_panels_b(WorkspaceLayout& layout) const {
-    if (!options_.experimental->panels_b || options_.experimental->panels_b->offset_bytes > options_.workspace_bytes) return;
-    const std::int64_t further =
-        kernels::workspace_aligned(options_.experimental->panels_b->offset_bytes) - layout.panels_b.offset_bytes;
-    if (further <= 0 || layout.panels_b.size_bytes > options_.experimental->panels_b->size_bytes ||
-        layout.size_bytes + further > options_.workspace_bytes)
-      return;
+  /// Moves B's panels and what follows them to where they are wanted, if all has room then.
+  void place_panels_b(WorkspaceLayout& layout, const Window& wanted) const {
+    if (wanted.offset_bytes > options_.workspace_bytes || layout.panels_b.size_bytes > wanted.size_bytes) return;
+    const std::int64_t further = kernels::workspace_aligned(wanted.offset_bytes) - layout.panels_b.offset_bytes;
+    if (further <= 0 || layout.size_bytes + further > options_.workspace_bytes) return;
     for (std::int64_t* const moved : {&layout.panels_b.offset_bytes, &layout.sums.offset_bytes, &layout.size_bytes})
       *moved += further;
   }
@@ -347,8 +342,8 @@ class PieceCutter {
   bool items_in_buffer_ = false;
 };
 
-std::string cut_in(std::int64_t parts, Plan& plan, const Limits& limits, const PlanOptions& options) {
-  PieceCutter cutter(plan, limits, options, parts);
+std::string cut_in(std::int64_t parts, Plan& plan, const PlannerInputs& inputs, const PlanOptions& options) {
+  PieceCutter cutter(plan, inputs.limits, options, parts);
   if (std::string reason = cutter.why_no_element_fits(); !reason.empty()) return reason;
   cutter.cut_to_indices();
   cutter.cut_to_bands();
@@ -357,7 +352,7 @@ std::string cut_in(std::int64_t parts, Plan& plan, const Limits& limits, const P
   if (std::string reason = cutter.cut_to_workspace(); !reason.empty()) return reason;
   cutter.align();
   if (std::string reason = cutter.why_not_in_blocks(); !reason.empty()) return reason;
-  cutter.finish(plan);
+  cutter.finish(plan, inputs.panels_b);
   return {};
 }
 
@@ -383,11 +378,11 @@ std::string leave_whole(Plan& plan, const Limits& limits, const PlanOptions& opt
 
 }  // namespace
 
-std::string cut(Plan& plan, const Limits& limits, const PlanOptions& options, std::int64_t parts) {
-  if (is_library(plan.kernel)) return leave_whole(plan, limits, options);
-  std::string reason = cut_in(parts, plan, limits, options);
+std::string cut(Plan& plan, const PlannerInputs& inputs, const PlanOptions& options, std::int64_t parts) {
+  if (is_library(plan.kernel)) return leave_whole(plan, inputs.limits, options);
+  std::string reason = cut_in(parts, plan, inputs, options);
   // Parts that are blocks of k cannot become fewer; blocks one after the other take less memory.
-  if (!reason.empty() && parts > 1 && plan.precision != Precision::standard) reason = cut_in(1, plan, limits, options);
+  if (!reason.empty() && parts > 1 && plan.precision != Precision::standard) reason = cut_in(1, plan, inputs, options);
   return reason;
 }
 

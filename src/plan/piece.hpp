@@ -7,6 +7,8 @@
 
 #include <glgemm/inspect.hpp>
 
+#include "plan/choose.hpp"
+
 namespace glgemm {
 
 struct Piece {
@@ -39,7 +41,7 @@ WorkspaceLayout workspace_layout(const Problem& problem, const Kernel& kernel, c
 
 /// Fills in all of a plan but its problem, its kernel and its precision: the sizes of a piece, the parts of its k (at most
 /// `parts`), the workspace and the largest dispatch. Returns why the product cannot be cut; nothing if it can.
-std::string cut(Plan& plan, const Limits& limits, const PlanOptions& options, std::int64_t parts);
+std::string cut(Plan& plan, const PlannerInputs& inputs, const PlanOptions& options, std::int64_t parts);
 
 /// What a pack step packs of its operand's piece: rows (of B: columns) and steps of k.
 struct PackedPart {

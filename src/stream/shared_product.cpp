@@ -8,8 +8,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include <glgemm/experimental.hpp>
-
 #include "base/rounding.hpp"
 #include "plan/cost_model.hpp"
 #include "stream/stream_plan.hpp"
@@ -124,8 +122,7 @@ void SharedProduct::begin() {
     panel = std::min(panel, across(one.plan));
     if (one.rate.measured) continue;
     const Plan& window = one.plan.window;
-    const double expected = expected_seconds(window, options_.plan.experimental->limits.value_or(one.engine->limits()),
-                                             options_.plan.experimental->runs);
+    const double expected = expected_seconds(window, options_.plan, one.engine->limits());
     one.rate.value = static_cast<double>(window.problem.m) * static_cast<double>(window.problem.n) *
                      static_cast<double>(std::max<std::int64_t>(1, window.problem.k)) / std::max(1e-6, expected);
   }

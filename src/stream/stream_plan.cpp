@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include <glgemm/error.hpp>
-#include <glgemm/experimental.hpp>
 
 #include "base/rounding.hpp"
 #include "kernels/kernels.hpp"
@@ -32,8 +31,8 @@ std::string text_of(const StreamMemory& limits, const StreamMemory& least) {
 MemoryTooSmall::MemoryTooSmall(const StreamMemory& too_small, const StreamMemory& needed)
     : std::invalid_argument("multiply: " + text_of(too_small, needed)), limits(too_small), least(needed) {}
 
-std::pair<Problem, PlanOptions> window_problem(const StreamPlan& plan, const PlanOptions& options, std::int64_t m, std::int64_t n,
-                                               std::int64_t k, bool last) {
+std::tuple<Problem, PlanOptions, PlanConstraints> window_problem(const StreamPlan& plan, const PlanOptions& options,
+                                                                 std::int64_t m, std::int64_t n, std::int64_t k, bool last) {
   Problem problem = plan.problem;
   problem.residual = false;
   if (!last) {
@@ -48,10 +47,9 @@ std::pair<Problem, PlanOptions> window_problem(const StreamPlan& plan, const Pla
   plan_options.kernel = plan.window.kernel;
   plan_options.split_k = std::max<std::int64_t>(1, plan.window.parts);
   plan_options.workspace_bytes = plan.window.workspace.size_bytes + kernels::workspace_padding;
-  ExperimentalPlanOptions& experimental = plan_options.experimental.edit();
-  experimental.transposed = plan.window.transposed;
-  experimental.panels_b = plan.window.workspace.panels_b;  // they stay there when a window has fewer rows of A
-  return {problem, plan_options};
+  // B's panels stay there when a window has fewer rows of A.
+  const PlanConstraints constraints{.transposed = plan.window.transposed, .panels_b = plan.window.workspace.panels_b};
+  return {problem, plan_options, constraints};
 }
 
 namespace {
@@ -118,17 +116,17 @@ std::int64_t usual_strip(const Problem& problem, std::int64_t limit) {
 /// Looks for the best cut of a product for one kernel.
 class Cutter {
  public:
-  Cutter(const Problem& problem, const Limits& limits, const PlanOptions& plan_options, const Plan& nominal,
+  Cutter(const Problem& problem, const PlannerInputs& inputs, const PlanOptions& plan_options, const Plan& nominal,
          const StreamMemory& memory, std::int64_t strip_bytes)
       : problem_(problem),
-        limits_(limits),
+        inputs_(inputs),
         options_(plan_options),
         nominal_(nominal),
         memory_(memory),
         strip_bytes_(strip_bytes) {
     options_.kernel = nominal.kernel;
     options_.split_k = std::max<std::int64_t>(1, nominal.parts);
-    options_.experimental.edit().transposed = nominal.transposed;
+    inputs_.transposed = nominal.transposed;
   }
 
   /// The best cut, as a plan; nothing if none that it considers is small enough.
@@ -155,12 +153,12 @@ class Cutter {
   /// The price of a byte of A or B. To decode a code takes a CPU no less time than to move a float, which has so many more bytes.
   double price(Role role, double of_element) const {
     const ElementFormat& format = format_of(problem_, role);
-    if (!format.quantization || !limits_.cpu) return of_element;
+    if (!format.quantization || !inputs_.limits.cpu) return of_element;
     return of_element * static_cast<double>(element_bytes(format.type)) / bytes_as_it_lies(role, 1);
   }
   /// A cut of these sizes, with what it costs.
   Cut measured(std::int64_t piece_m, std::int64_t piece_n, std::int64_t piece_k) const;
-  int strips() const { return limits_.cpu ? 1 : 2; }
+  int strips() const { return inputs_.limits.cpu ? 1 : 2; }
   bool packs(Role role) const { return nominal_.packs(role_as_run(nominal_, role)); }
   const Quantization& quantization() const { return glgemm::quantization(problem_); }
   /// Windows begin at a multiple of so many elements along k.
@@ -192,14 +190,14 @@ class Cutter {
   /// of A or B is brought twice because its window is cut. (C may be cut.)
   std::int64_t max_k(std::int64_t piece_m, std::int64_t piece_n) const {
     const std::int64_t block =
-        std::min<std::int64_t>(limits_.storage_block_bytes, std::numeric_limits<std::int32_t>::max()) - 512;
+        std::min<std::int64_t>(inputs_.limits.storage_block_bytes, std::numeric_limits<std::int32_t>::max()) - 512;
     const auto bytes = [&](Role role, std::int64_t rows) {
       return packs(role) ? static_cast<double>(panel_bytes(role, rows)) : bytes_as_it_lies(role, rows);
     };
     const double a = bytes(Role::a, piece_m), b = bytes(Role::b, piece_n);
     std::int64_t result = steps_in(block, std::max(a, b));
     const VectorReads from = panels(nominal_.kernel);
-    const std::int64_t both = from == VectorReads::image ? limits_.image_buffer_bytes - 1024 : block;
+    const std::int64_t both = from == VectorReads::image ? inputs_.limits.image_buffer_bytes - 1024 : block;
     return from != VectorReads::none ? std::min(result, steps_in(both, a + b)) : result;
   }
   std::int64_t acc_bytes() const { return element_bytes(sum_type(problem_)); }
@@ -216,7 +214,7 @@ class Cutter {
     const std::int64_t by_both = memory_.both > 0 ? memory_.both - staging - strip_bytes_ * (problem_.residual ? 2 : 1)
                                                   : std::numeric_limits<std::int64_t>::max();
     const std::int64_t alignment = nominal_.workspace.size_bytes > 0 ? 2 * kernels::workspace_padding : 0;
-    return std::min(memory_.device - (limits_.cpu ? staging : 0), by_both) - alignment;
+    return std::min(memory_.device - (inputs_.limits.cpu ? staging : 0), by_both) - alignment;
   }
 
   std::optional<Cut> choose(double bound_bytes, std::int64_t room) const;
@@ -226,7 +224,7 @@ class Cutter {
   StreamPlan made(const Cut& cut) const;
 
   const Problem& problem_;
-  const Limits& limits_;
+  PlannerInputs inputs_;
   PlanOptions options_;
   const Plan& nominal_;
   const StreamMemory memory_;
@@ -240,7 +238,7 @@ Cut Cutter::measured(std::int64_t piece_m, std::int64_t piece_n, std::int64_t pi
   const double c_elements = static_cast<double>(m) * static_cast<double>(n);
   const auto rows = static_cast<double>(ceil_div(m, piece_m)), columns = static_cast<double>(ceil_div(n, piece_n));
   const double windows = k == 0 ? 1 : static_cast<double>(ceil_div(k, piece_k));
-  const Prices prices = limits_.cpu ? cpu_prices : gpu_prices;
+  const Prices prices = inputs_.limits.cpu ? cpu_prices : gpu_prices;
   const double a_price = price(Role::a, strides(problem_, Role::a).row == 1 ? prices.along : prices.across);
   const double b_price = price(Role::b, strides(problem_, Role::b).column == 1 ? prices.along : prices.across);
   const auto cut = [&](double a_times, double b_times, bool by_columns) -> Cut {
@@ -311,13 +309,15 @@ std::optional<Cut> Cutter::choose(double bound_bytes, std::int64_t room) const {
 
 bool Cutter::fits_at_edges(const StreamPlan& plan) const {
   const std::int64_t last_k = problem_.k - (plan.windows() - 1) * plan.piece_k;
+  PlannerInputs inputs = inputs_;
+  inputs.panels_b = plan.window.workspace.panels_b;
   for (const std::int64_t m : {plan.piece_m, problem_.m % plan.piece_m})
     for (const std::int64_t n : {plan.piece_n, problem_.n % plan.piece_n})
       for (const std::int64_t k : {plan.piece_k, last_k}) {
         if (m == 0 || n == 0) continue;
-        const auto [window, options] = window_problem(plan, options_, m, n, k, k == last_k);
+        const auto [window, options, constraints] = window_problem(plan, options_, m, n, k, k == last_k);
         try {
-          make_plan(window, limits_, options);
+          make_plan(window, inputs, options);
         } catch (const Unsupported&) {
           return false;
         }
@@ -337,10 +337,10 @@ StreamPlan Cutter::made(const Cut& cut) const {
                   .piece_n = cut.n,
                   .piece_k = cut.k,
                   .by_columns = cut.by_columns,
-                  .window = make_plan(window, limits_, options_),
+                  .window = make_plan(window, inputs_, options_),
                   .strip_bytes = strip_bytes_,
                   .strips = strips()};
-  if (!limits_.cpu && memory_.both == 0) {  // the next window is filled while the device computes this one
+  if (!inputs_.limits.cpu && memory_.both == 0) {  // the next window is filled while the device computes this one
     const std::int64_t both = window_bytes(problem_, Role::a, cut.m, cut.k) + window_bytes(problem_, Role::b, cut.n, cut.k);
     plan.strips = static_cast<int>(std::clamp<std::int64_t>(ceil_div(both, strip_bytes_), plan.strips, max_strips));
   }
@@ -350,7 +350,7 @@ StreamPlan Cutter::made(const Cut& cut) const {
   for (const Role role : {Role::a, Role::b})
     if (has_window(plan.window, role))
       plan.device_bytes += round_up(window_bytes(problem_, role, role == Role::a ? cut.m : cut.n, cut.k), 4);
-  (limits_.cpu ? plan.device_bytes : plan.host_bytes) += plan.strips * plan.strip_bytes;
+  (inputs_.limits.cpu ? plan.device_bytes : plan.host_bytes) += plan.strips * plan.strip_bytes;
   plan.host_bytes += plan.strip_bytes * (problem_.residual ? 2 : 1);  // for C on its way back, and for D
   plan.moved_bytes = cut.moved;
   return plan;
@@ -412,7 +412,7 @@ double bound(const Problem& problem, double limit) {
 /// How a product is to be planned.
 struct Request {
   const Problem& problem;  ///< its operands have no gaps
-  const Limits& limits;
+  const PlannerInputs& inputs;
   const StreamOptions& options;
   StreamMemory memory;
 };
@@ -420,7 +420,7 @@ struct Request {
 /// The plan of a kernel that takes the least memory: pieces of one element of C, the shortest windows of k, the smallest strips.
 /// Nothing in it depends on the memory that there is.
 StreamPlan least_plan(const Request& x, const Kernel& kernel) {
-  const std::string reason = why_not(x.problem, kernel, x.limits);
+  const std::string reason = why_not(x.problem, kernel, x.inputs.limits);
   PlanOptions options = x.options.plan;
   options.kernel = kernel;
   options.split_k = 1;
@@ -429,11 +429,11 @@ StreamPlan least_plan(const Request& x, const Kernel& kernel) {
   window.m = window.n = 1;
   window.c.format.type = sum_type(window);
   window.residual = false;
-  const Plan all_of_k = make_plan(window, x.limits, options);
+  const Plan all_of_k = make_plan(window, x.inputs, options);
   if (!reason.empty()) throw Unsupported(reason);
   if (all_of_k.precision == Precision::standard) window.k = std::min(window.k, section_codes(quantization(window)));
-  const Plan nominal = make_plan(window, x.limits, options);
-  return Cutter(x.problem, x.limits, options, nominal, x.memory, min_strip(x.problem)).of_pieces(1, 1, window.k);
+  const Plan nominal = make_plan(window, x.inputs, options);
+  return Cutter(x.problem, x.inputs, options, nominal, x.memory, min_strip(x.problem)).of_pieces(1, 1, window.k);
 }
 
 /// The least of the plans of the kernels that there may be.
@@ -474,16 +474,16 @@ std::optional<StreamPlan> best_plan(const Request& x, const Problem& square, con
   options.workspace_bytes = std::max(limit, min_workspace);
   options.kernel = kernel;
   try {
-    Plan nominal = make_plan(square, x.limits, options);
+    Plan nominal = make_plan(square, x.inputs, options);
     // Sums over parts of k have to be small beside what else is on the device.
     const double parts_bytes = static_cast<double>(x.problem.m) * static_cast<double>(x.problem.n) *
                                static_cast<double>(nominal.parts * element_bytes(sum_type(square)));
     if (nominal.parts > 1 && (nominal.precision != Precision::standard || parts_bytes > static_cast<double>(limit) / 8)) {
       options.split_k = 1;
-      nominal = make_plan(square, x.limits, options);
+      nominal = make_plan(square, x.inputs, options);
     }
     for (const std::int64_t strip : {usual_strip(x.problem, limit), min_strip(x.problem)})
-      if (std::optional<StreamPlan> plan = Cutter(x.problem, x.limits, options, nominal, x.memory, strip).best(bound_bytes))
+      if (std::optional<StreamPlan> plan = Cutter(x.problem, x.inputs, options, nominal, x.memory, strip).best(bound_bytes))
         return plan;
   } catch (const Unsupported&) {  // panels of the least window, a block of codes along k, do not fit the memory
   }
@@ -492,23 +492,28 @@ std::optional<StreamPlan> best_plan(const Request& x, const Problem& square, con
 
 }  // namespace
 
-StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits, std::int64_t device_memory,
+StreamPlan make_stream_plan(const Problem& problem, const Limits& limits, std::int64_t device_memory,
+                            const StreamOptions& options) {
+  return make_stream_plan(problem, PlannerInputs(limits, options.plan), device_memory, options);
+}
+
+StreamPlan make_stream_plan(const Problem& problem, PlannerInputs inputs, std::int64_t device_memory,
                             const StreamOptions& options) {
   validate(problem);
   if (options.device_memory_limit < 0 || options.memory_limit < 0)
     throw std::invalid_argument(
         fmt::format("multiply: a limit of {} bytes", std::min(options.device_memory_limit, options.memory_limit)));
   if (problem.batch != 1 || problem.items) throw std::invalid_argument("multiply: a batch is streamed item by item");
-  Limits limits = options.plan.experimental->limits ? *options.plan.experimental->limits : device_limits;
+  Limits& limits = inputs.limits;
   if (limits.vendor != VendorLibrary::not_asked) limits.vendor = VendorLibrary::uncut;
   Problem dense = problem;  // pieces have no gaps, whatever the whole matrices have
   for (Operand* operand : {&dense.a, &dense.b, &dense.c, &dense.d}) operand->ld = 0;
-  if (problem.m == 0 || problem.n == 0) return {.problem = dense, .window = make_plan(dense, limits, options.plan)};
+  if (problem.m == 0 || problem.n == 0) return {.problem = dense, .window = make_plan(dense, inputs, options.plan)};
 
   const std::int64_t device_limit = options.device_memory_limit > 0          ? options.device_memory_limit
                                     : options.memory_limit > 0 && limits.cpu ? options.memory_limit
                                                                              : device_memory;
-  const Request request{dense, limits, options, {device_limit, options.memory_limit}};
+  const Request request{dense, inputs, options, {device_limit, options.memory_limit}};
   const StreamPlan least = least_plan(request);
   if (excess(least, request.memory) > 0) refuse_memory(request, least);
 
@@ -528,7 +533,7 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& device_limits,
     PlanOptions any = options.plan;
     any.workspace_bytes = most_on_device(request.memory) / 2;
     try {
-      const Kernel best = make_plan(square, limits, any).kernel;
+      const Kernel best = make_plan(square, inputs, any).kernel;
       if (why_not(dense, best, limits).empty()) kernels.insert(kernels.begin(), best);  // pieces may have a longer k
     } catch (const Unsupported&) {  // only the kernel that needs the least may fit so little memory
     }

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <stdexcept>
-#include <utility>
+#include <tuple>
 
 #include <glgemm/streaming.hpp>
+
+#include "plan/choose.hpp"
 
 namespace glgemm {
 
@@ -23,7 +25,11 @@ class MemoryTooSmall : public std::invalid_argument {
 };
 
 /// How a window is planned: m rows and n columns of C, and k elements along k. `last`: it is the last one of its piece.
-std::pair<Problem, PlanOptions> window_problem(const StreamPlan& plan, const PlanOptions& options, std::int64_t m, std::int64_t n,
-                                               std::int64_t k, bool last);
+std::tuple<Problem, PlanOptions, PlanConstraints> window_problem(const StreamPlan& plan, const PlanOptions& options,
+                                                                 std::int64_t m, std::int64_t n, std::int64_t k, bool last);
+
+/// make_stream_plan() by what an engine gives.
+StreamPlan make_stream_plan(const Problem& problem, PlannerInputs inputs, std::int64_t device_memory,
+                            const StreamOptions& options);
 
 }  // namespace glgemm

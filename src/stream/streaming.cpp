@@ -7,8 +7,6 @@
 #include <type_traits>
 #include <utility>
 
-#include <glgemm/experimental.hpp>
-
 #include "base/elements.hpp"
 #include "base/quantization.hpp"
 #include "base/system.hpp"
@@ -235,8 +233,8 @@ void Streamer::fetch_c(const Section& piece) {
 }
 
 std::shared_ptr<Prepared> Streamer::prepare_window(const Section& piece, std::int64_t k, bool last) {
-  const auto [problem, plan_options] = window_problem(plan_, options_.plan, piece.rows, piece.columns, k, last);
-  std::shared_ptr<Prepared> prepared = prepared_for(state_, problem, plan_options);
+  const auto [problem, plan_options, constraints] = window_problem(plan_, options_.plan, piece.rows, piece.columns, k, last);
+  std::shared_ptr<Prepared> prepared = prepared_for(state_, problem, plan_options, constraints);
   if (!make_ready(state_, *prepared, options_.plan.kernel.has_value()))
     throw GlError(fmt::format("multiply: {} {}: {}", to_string(prepared->plan.kernel), state_.struck_off.back().fault(),
                               state_.struck_off.back().reason));
@@ -398,11 +396,9 @@ StreamPlan Streamer::ready_plan(Engine& engine, const Problem& problem, const St
   state.check_usable("multiply");
   std::vector<StruckOff> passed_over;  // whose kernels have no program for a window at an edge
   for (;;) {                           // until the programs of a plan compile and pass their self-check
-    StreamOptions with = options;
-    with.plan = with_own(state, options.plan);
-    std::vector<StruckOff>& struck_off = with.plan.experimental.edit().struck_off;
-    struck_off.insert(struck_off.end(), passed_over.begin(), passed_over.end());
-    StreamPlan plan = make_stream_plan(problem, state.limits, engine.device_memory_bytes(), with);
+    PlannerInputs inputs = inputs_of(state, options.plan);
+    inputs.struck_off.insert(inputs.struck_off.end(), passed_over.begin(), passed_over.end());
+    StreamPlan plan = make_stream_plan(problem, std::move(inputs), engine.device_memory_bytes(), options);
     std::optional<gl::StateGuard> guard;
     state.save_bindings("multiply", guard);
     // Windows at the edges may run other programs: their lines may have no whole 16 bytes to read at a time.
@@ -411,9 +407,10 @@ StreamPlan Streamer::ready_plan(Engine& engine, const Problem& problem, const St
     };
     StruckOff fault;
     const auto is_ready = [&](std::int64_t m, std::int64_t n, std::int64_t k, bool last) {
-      const auto [window, plan_options] = window_problem(plan, options.plan, m, n, k, last);
+      const auto [window, plan_options, constraints] = window_problem(plan, options.plan, m, n, k, last);
       try {
-        if (make_ready(state, *prepared_for(state, window, plan_options), options.plan.kernel.has_value())) return true;
+        if (make_ready(state, *prepared_for(state, window, plan_options, constraints), options.plan.kernel.has_value()))
+          return true;
         fault = state.struck_off.back();
       } catch (const Unsupported& error) {  // its program failed its self-check before; one that is refused is compiled again
         if (options.plan.kernel) throw;

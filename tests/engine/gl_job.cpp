@@ -477,8 +477,8 @@ TEST_CASE("no dispatch is longer than it may be") {
   Engine engine = engine_of_short_dispatches(longest);
   Sample sample(engine, side, side, side, with_kernel("naive"));
   CHECK(engine.start(sample.gemm, sample.options).report().rate == 0);
-  const double modelled = expected_seconds(engine.plan(Engine::problem(sample.gemm), sample.options), engine.limits(),
-                                           sample.options.experimental->runs);
+  const double modelled =
+      expected_seconds(engine.plan(Engine::problem(sample.gemm), sample.options), sample.options, engine.limits());
   if (8 * modelled > std::chrono::duration<double>(longest).count()) {
     const Pretence pretence;
     test::pretend_busy(true);

@@ -236,7 +236,7 @@ MUTANTS = [
            "if (is_mine(image.buffer)) image.begin = -1;", "if (is_mine(image.buffer)) continue;",
            (gl_case("buffers come and go*"),)),
     Mutant("a named kernel that was struck off is Unsupported", "src/engine/prepare.cpp",
-           "if (!each.refused || !options.kernel) own", "own",
+           "if (!each.refused || !options.kernel) result", "result",
            (gl_case("refused: a kernel whose*"),)),
     Mutant("sizes of buffers outlive their scope", "src/engine/state.cpp",
            "  engine.sizes.clear();\n", "",

@@ -109,8 +109,8 @@ std::string StreamCase::fault() const {
     for (const std::int64_t n : {plan.piece_n, problem.n % plan.piece_n})
       for (const std::int64_t k : {plan.piece_k, last_k}) {
         if (m == 0 || n == 0) continue;
-        const auto [window, with] = window_problem(plan, options.plan, m, n, k, k == last_k);
-        const Plan at_edge = make_plan(window, limits, with);
+        const auto [window, with, constraints] = window_problem(plan, options.plan, m, n, k, k == last_k);
+        const Plan at_edge = make_plan(window, PlannerInputs(limits, options.plan, constraints), with);
         if (at_edge.workspace.size_bytes > plan.window.workspace.size_bytes + kernels::workspace_padding)
           return fmt::format("a window of {}x{}x{} takes a workspace of {} bytes, and the whole one {}", m, n, k,
                              at_edge.workspace.size_bytes, plan.window.workspace.size_bytes);
