@@ -19,7 +19,7 @@ ln -s "$root/docs" .
   sed "s|$build|$work/tree/build|g" "$build/$script" >"build/$script"
 done
 for folder in generated python; do [ ! -e "$build/$folder" ] || ln -s "$build/$folder" build; done
-[ ! -e "$build/CMakeFiles/Export" ] || { mkdir -p build/CMakeFiles && ln -s "$build/CMakeFiles/Export" build/CMakeFiles; }
+[ ! -e "$build/src/package/CMakeFiles/Export" ] || ln -s "$build/src/package/CMakeFiles" build/src/package
 for file in "$build"/*.a "$build"/libglgemm*.so*; do
   case $file in *'*'* | */libglgemm_blas*) ;; *) ln -s "$file" build ;; esac
 done
