@@ -177,7 +177,8 @@ std::string device_name(std::string_view renderer) {
     while (part.ends_with(' ')) part.remove_suffix(1);
     const bool kernel_version = !part.empty() && is_digit(part.front()) && part.find('.') != std::string_view::npos;
     if (part.empty() || kernel_version || part.starts_with("LLVM ") || part.starts_with("DRM ")) continue;
-    name += (name.empty() ? "" : "|") + std::string(part);
+    if (!name.empty()) name += '|';
+    name += part;
   }
   return name;
 }
