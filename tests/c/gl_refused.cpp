@@ -159,7 +159,7 @@ TEST_CASE("C: numbers in a product that name nothing, and what does not go toget
       initialised(glgemm_epilogue_init), product_with(example, &Product::epilogue),
       {{[](End& e) { e.bias.kind = 3; }, "bias.kind is 3 and must be one of 0 to 2"},
        {[](End& e) { e.bias.buffer = 5; }, "bias.buffer is 5 and bias.offset_bytes is 0, but bias.kind is GLGEMM_BIAS_NONE"},
-       {[](End& e) { e.activation.kind = 10; }, "activation.kind is 10 and must be one of 0 to 9"},
+       {[](End& e) { e.activation.kind = 13; }, "activation.kind is 13 and must be one of 0 to 12"},
        {[](End& e) { e.activation.kind = GLGEMM_ACTIVATION_CLAMP; },
         "activation.kind is 7, which has 2 parameters, and activation.parameter_count is 0: make it by"},
        {[](End& e) { e.activation.parameter_count = 1; }, "activation.kind is 0, which has 0 parameters"},
