@@ -41,8 +41,8 @@ ACC log1p(ACC e) {
   return ACC(2.0) * (part + part * sum);
 }
 
-// sin(x): less than pi / 4 away from a multiple of pi / 2 by the power series there. GLSL's own may be wrong by 2^-11. A multiple of
-// pi / 2 is taken off in parts, the first short enough for small multiples of it to be exact.
+// sin(x), by the power series of sine or cosine around the nearest multiple of pi / 2. GLSL's own may be wrong by 2^-11. That multiple is
+// taken off in parts, the first of which is short enough for small multiples to be exact (Cody and Waite 1980).
 ACC sine(ACC x) {
 #if SUM == F64
   if ((unpackDouble2x32(x).y & 0x7ff00000u) == 0x7ff00000u) return packDouble2x32(uvec2(0u, 0x7ff80000u));
@@ -56,7 +56,7 @@ ACC sine(ACC x) {
   rest = rest - n * 4.837512969970703125e-4;
   rest = rest - n * 7.5497901264043e-8;
 #endif
-  rest = clamp(rest, ACC(-0.8), ACC(0.8));  // where n is too large for a whole number to be exact
+  rest = clamp(rest, ACC(-0.8), ACC(0.8));  // it is further away where x is too large for n to be the nearest whole number
   int quadrant = int(n - ACC(4.0) * floor(n * ACC(0.25)));
   bool by_cosine = (quadrant & 1) != 0;
   ACC square = rest * rest, sum = ACC(0.0);

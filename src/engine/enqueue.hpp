@@ -5,8 +5,8 @@
 
 namespace glgemm {
 
-/// Enqueues a checked call, step after step. If it may be long and the speed of its programs is not known,
-/// waits for its first steps. `report` may be null.
+/// Enqueues a checked call, step after step. If it may be long and the speed of its programs is not known, waits for its first
+/// steps. `report` may be null.
 /// @throws DeviceLost  it waited, and the context was reset
 void enqueue(Engine::State& state, Steps& steps, Report* report);
 

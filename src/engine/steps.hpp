@@ -30,7 +30,7 @@ class Steps {
   /// Back to the first step.
   virtual void rewind() = 0;
 
-  // The current step.
+  // Of the current step, which is `at`.
   virtual ProgramKey program_of(const Runnable& at) const = 0;
   /// What it reads as images.
   virtual Images images(Engine::State& state, const Runnable& at) = 0;
@@ -54,7 +54,8 @@ class Steps {
   virtual double all_work() const = 0;
   /// The seconds that all steps take, at most; by the rates of their programs if they are known.
   virtual double longest(const Engine::State& state) const = 0;
-  /// The work that the program of a step does in a second, guessed: even a slow driver does so much.
+  /// The work that the program of a step, which need not be the current one, does in a second, guessed: even a slow driver does so
+  /// much.
   virtual double guessed_rate(const Engine::State& state, const Runnable& at) const;
 };
 
