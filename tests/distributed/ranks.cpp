@@ -417,7 +417,9 @@ void all_refusals(Cluster& cluster) {
   refuse("negative size", [](TiledGemm& p, TiledOptions&) { p.b_descriptor[descriptor_n] = -1; });
   refuse("no tile", [](TiledGemm& p, TiledOptions&) { p.b_descriptor[descriptor_mb] = 0; });
   refuse("outside the grid", [](TiledGemm& p, TiledOptions&) { p.c_descriptor[descriptor_rsrc] = 9; });
-  refuse("lld of one rank", [&](TiledGemm& p, TiledOptions&) { p.c_descriptor[descriptor_lld] = last ? 3 : 64; });
+  refuse("lld of one rank", [&](TiledGemm& p, TiledOptions&) {
+    if (last) p.c_descriptor[descriptor_lld] = 3;
+  });
   refuse("context", [](TiledGemm& p, TiledOptions&) { p.c_descriptor[descriptor_ctxt] = 5; });
   refuse("too small", [](TiledGemm& p, TiledOptions&) { p.k = 65; });
   refuse("tiles along m", [](TiledGemm& p, TiledOptions&) { p.a_descriptor[descriptor_mb] = 8; });
