@@ -1,13 +1,26 @@
 // The activations of the epilogue: act in C = act(alpha op(A) op(B) + beta C + D + bias).
 //
 // EPILOGUE  1 if D, a bias or an activation may apply
+// OF_LAYERS defined where each layer of a network has its own
+
+// Their numbers: include/glgemm/activation_table.h.
+const int RELU = 1, LEAKY_RELU = 2, GELU_ERF = 3, GELU_TANH = 4, SIGMOID = 5, TANH = 6,
+          CLAMP = 7, SILU = 8, HARD_SWISH = 9, SINE = 10, SOFTPLUS = 11, EXPONENTIAL = 12;
 
 #if EPILOGUE && !PARTS
+#ifdef OF_LAYERS
+int activation;  // the current layer's
+#else
 layout(location = 12) uniform int activation;
+#endif
 
 #if SUM == F32 || SUM == F64
+#ifdef OF_LAYERS
+ACC act_low, act_high;
+#else
 layout(location = 13) uniform ACC act_low;   // the lower end of clamp, the slope of leaky relu, the factor of sine
 layout(location = 14) uniform ACC act_high;  // the upper end of clamp
+#endif
 
 // OpenGL ES has no suffix for literals that are doubles.
 #if SUM == F64
@@ -17,10 +30,6 @@ const double root_two_by_pi = 0.7978845608028654lf, gelu_cubic = 0.044715lf, six
 const float two_by_root_pi = 1.1283791670955126, root_pi = 1.7724538509055160, root_two = 1.4142135623730951;
 const float root_two_by_pi = 0.7978845608028654, gelu_cubic = 0.044715, sixth = 0.16666666666666667;
 #endif
-
-// Their numbers: include/glgemm/activation_table.h.
-const int RELU = 1, LEAKY_RELU = 2, GELU_ERF = 3, GELU_TANH = 4, SIGMOID = 5, TANH = 6,
-          CLAMP = 7, SILU = 8, HARD_SWISH = 9, SINE = 10, SOFTPLUS = 11, EXPONENTIAL = 12;
 
 #if PRECISION != 1  // the others are computed by functions that differ between drivers: the host refuses them
 // The number of a loop's turns. For doubles compilers cannot see it: written out, some would keep as many doubles in registers, from before

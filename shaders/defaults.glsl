@@ -45,4 +45,11 @@
 #define RUN 4
 #define BITS 32
 #define TEXELS rgba8
+#define WIDTH 64
+#define TILE_M 8
+#define TILE_N 8
+#define LANES 8
+#define GROUPS 8
+#define FEW_ROWS 2
+#define BY_VECTORS 0
 #endif

@@ -1,4 +1,6 @@
 // The elements of C: stored as they are summed, or where that is f32 in 16 bits.
+//
+// C_BY_VECTORS  defined where they are stored by fours alone
 #define NARROW_C (TYPE_C != SUM)
 #if NARROW_C
 #define WORD_C uint
@@ -30,7 +32,16 @@ uint to_16_bits(float value) {
 #define ELEMENT_C(array, index) array[index]
 #endif
 
-#if !PARTS
+#ifdef C_BY_VECTORS
+// Four elements at a time, each of 16 or 32 bits.
+#if NARROW_C
+layout(std430, binding = BINDING_C) buffer BufferC { uvec2 C[]; };
+void store_c4(int v, vec4 x) { C[v] = uvec2(to_16_bits(x.x) | to_16_bits(x.y) << 16, to_16_bits(x.z) | to_16_bits(x.w) << 16); }
+#else
+layout(std430, binding = BINDING_C) buffer BufferC { vec4 C[]; };
+void store_c4(int v, vec4 x) { C[v] = x; }
+#endif
+#elif !PARTS
 layout(std430, binding = BINDING_C) buffer BufferC { WORD_C C[]; };
 
 void store_c(int index, ACC value) {

@@ -1,7 +1,7 @@
 // The activations, one row each. C and C++ read it, and a test compares shaders/activation.glsl with it.
 //
-// A new activation is a row here, its formula in shaders/activation.glsl, and its formula for the tests in
-// tests/support/compare_case.cpp.
+// A new activation is a row here, its formula in shaders/activation.glsl, and its formula for checks in
+// src/verify/activation.hpp.
 #pragma once
 
 /// ROW(name, NAME, number, count, parameters, bits) of each activation, in the order of the numbers:

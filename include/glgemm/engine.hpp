@@ -18,6 +18,7 @@
 #include <glgemm/gemm.hpp>
 #include <glgemm/limits.hpp>
 #include <glgemm/matrix.hpp>
+#include <glgemm/mlp.hpp>
 #include <glgemm/plan_options.hpp>
 #include <glgemm/problem.hpp>
 #include <glgemm/types.hpp>
@@ -51,6 +52,8 @@ struct TextureView;   // texture.hpp
 struct ConvolutionPlan;
 struct ConvolutionProblem;
 struct Explanation;
+struct MlpPlan;
+struct MlpProblem;
 struct Plan;
 struct ProgramReport;
 struct StruckOff;
@@ -247,6 +250,33 @@ class GLGEMM_EXPORT Engine {
   /// The plan that convolve() would run. Throws as make_plan. Any thread, while no other uses the engine.
   ConvolutionPlan plan(const ConvolutionProblem& problem, const PlanOptions& options = {}) const;
 
+  /// Enqueues a network of fully connected layers, see mlp.hpp, on the context's command stream; does not wait for the GPU.
+  ///
+  /// Where weights and input are f32, f16 or bf16 and layers are narrow enough, one dispatch runs several layers, all of them where
+  /// that is fastest: what is between them never leaves the chip. Others run as a product each. MlpPlan says which, and why. Such a
+  /// dispatch reads its layers' weights from one buffer and their biases from one: where they lie in several, each call copies them.
+  ///
+  /// With Precision::reproducible the bits are those of the layers as products. What gemm() says of first calls, slices, barriers
+  /// and OpenGL's state holds here too.
+  /// @throws std::invalid_argument  no layers or more than 16, sizes or types disagree, a view leaves its buffer or is misaligned,
+  ///                                the output overlaps what is read, or options.kernel is set; the message has the layer
+  /// @throws Unsupported, OutOfMemory, GlError, DeviceLost  as gemm()
+  void run(const Mlp& mlp, const PlanOptions& options = {}, Report* report = nullptr);
+
+  /// A network as run() would run it. As start() of a product; throws as run().
+  Job start(const Mlp& mlp, const PlanOptions& options = {});
+
+  /// As prepare() of products; a network's buffers need not exist. Throws as run().
+  void prepare(std::span<const Mlp> mlps, const PlanOptions& options = {});
+
+  /// Bytes of workspace that run() would need. Throws as run(). Any thread.
+  std::int64_t workspace_bytes(const Mlp& mlp, const PlanOptions& options = {}) const;
+
+  /// What run() plans for.  @throws std::invalid_argument  the sizes disagree
+  static MlpProblem problem(const Mlp& mlp);
+  /// The plan that run() would run. Throws as make_plan. Any thread, while no other uses the engine.
+  MlpPlan plan(const MlpProblem& problem, const PlanOptions& options = {}) const;
+
   /// Copies texels to images in a buffer, or back: image i of the tensor is the view's layer i, and row 0 is the row of texels at
   /// y = 0. The tensor has the size of the texture's level, and as many channels of a texel as it has channels, the first ones;
   /// write_texture() writes the others as 0, alpha as 1. Its layout is nhwc and its type f32 or f16. TextureView has the formats.
@@ -307,6 +337,9 @@ class GLGEMM_EXPORT Engine {
 
   /// The same for a convolution's programs, each once. The stage of a copy is pack_a; a depthwise program's is multiply.
   std::vector<ProgramReport> compile(const ConvolutionPlan& plan);
+
+  /// The same for a network's programs, each once; that of several layers has the stage `layers`.
+  std::vector<ProgramReport> compile(const MlpPlan& plan);
 
   /// Copies a B that many products use into a matrix of its own, in the form that this engine's kernels read fastest. Enqueues;
   /// does not wait.

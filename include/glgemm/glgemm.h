@@ -352,6 +352,29 @@ typedef struct glgemm_convolution {
   glgemm_workspace workspace;  ///< all zeros by default: the engine's own
 } glgemm_convolution;
 
+/// One fully connected layer: y = act(op(W) x + bias). op(W) has a row for each output and a column for each input.
+typedef struct glgemm_mlp_layer {
+  size_t struct_size;
+  int32_t op;           ///< GLGEMM_OP_NONE, ...
+  glgemm_view weights;  ///< W
+  /// Where not NULL: W's elements are codes, which lie along the inputs.
+  const glgemm_quantization* quantization;
+  uint32_t bias_buffer;  ///< 0: none; else an element for each output lies there, of the type of what the layer gives
+  int64_t bias_offset_bytes;
+  glgemm_activation activation;
+} glgemm_mlp_layer;
+
+/// A network of 1 to 16 fully connected layers, for as many samples as input and output have columns: Mlp in mlp.hpp has the
+/// formula and the types. Where each sample's numbers lie one behind the other, a view is GLGEMM_COLUMN_MAJOR.
+typedef struct glgemm_mlp {
+  size_t struct_size;
+  const glgemm_mlp_layer* layers;  ///< `layer_count` of them, the first one first; its struct_size is the distance to the next
+  size_t layer_count;
+  glgemm_view input;           ///< (inputs of the first layer) x samples
+  glgemm_view output;          ///< (outputs of the last layer) x samples
+  glgemm_workspace workspace;  ///< all zeros by default: the engine's own
+} glgemm_mlp;
+
 /// What a device and its driver can do.
 typedef struct glgemm_limits {
   size_t struct_size;
@@ -575,6 +598,8 @@ GLGEMM_EXPORT glgemm_status glgemm_epilogue_init(glgemm_epilogue* epilogue, size
 GLGEMM_EXPORT glgemm_status glgemm_quantization_init(glgemm_quantization* quantization, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_product_init(glgemm_product* product, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_convolution_init(glgemm_convolution* convolution, size_t size);
+GLGEMM_EXPORT glgemm_status glgemm_mlp_layer_init(glgemm_mlp_layer* layer, size_t size);
+GLGEMM_EXPORT glgemm_status glgemm_mlp_init(glgemm_mlp* mlp, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_limits_init(glgemm_limits* limits, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_options_init(glgemm_options* options, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_report_init(glgemm_report* report, size_t size);
@@ -748,6 +773,29 @@ GLGEMM_EXPORT glgemm_status glgemm_prepare_read_texture(glgemm_engine* engine, c
 GLGEMM_EXPORT glgemm_status glgemm_prepare_write_texture(glgemm_engine* engine, const glgemm_tensor* from,
                                                          const glgemm_texture* to);
 
+// ---- Networks of fully connected layers
+
+/// Enqueues a network on the context's command stream; does not wait for the GPU. Where layers are narrow enough, one dispatch
+/// runs several: Engine::run() in engine.hpp tells when, and where weights and biases lie best. What glgemm_gemm() says of slices
+/// holds here too.
+/// @param options  NULL: the defaults; no kernel can be named
+/// @param report   NULL: none, and the call does not wait
+/// @return GLGEMM_INVALID_ARGUMENT  no layers or more than 16, sizes or types disagree, a view leaves its buffer or is not
+///                                  aligned, the output overlaps what is read, or options->kernel is set; the message has the
+///                                  layer
+/// @return GLGEMM_UNSUPPORTED, GLGEMM_OUT_OF_MEMORY, GLGEMM_GL_ERROR, GLGEMM_DEVICE_LOST  as glgemm_gemm()
+GLGEMM_EXPORT glgemm_status glgemm_run_mlp(glgemm_engine* engine, const glgemm_mlp* mlp, const glgemm_options* options,
+                                           glgemm_report* report);
+/// Bytes of workspace that glgemm_run_mlp() would need. The buffers need not exist. Any thread.
+/// @return GLGEMM_INVALID_ARGUMENT, GLGEMM_UNSUPPORTED  as glgemm_run_mlp()
+GLGEMM_EXPORT glgemm_status glgemm_mlp_workspace_bytes(const glgemm_engine* engine, const glgemm_mlp* mlp,
+                                                       const glgemm_options* options, int64_t* bytes);
+/// As glgemm_prepare(), for networks.
+/// @param mlps  an array; may be NULL if count is 0
+/// @return as glgemm_run_mlp()
+GLGEMM_EXPORT glgemm_status glgemm_prepare_mlps(glgemm_engine* engine, const glgemm_mlp* mlps, size_t count,
+                                                const glgemm_options* options);
+
 // ---- Barriers, packed operands, fences and scopes
 
 /// Has the uses to come of what products and the application's own shaders have written see it: `uses` is one of
@@ -799,6 +847,10 @@ GLGEMM_EXPORT glgemm_status glgemm_job_start(glgemm_engine* engine, const glgemm
 /// @return as glgemm_convolve(); nothing has been enqueued
 GLGEMM_EXPORT glgemm_status glgemm_job_start_convolution(glgemm_engine* engine, const glgemm_convolution* convolution,
                                                          const glgemm_options* options, glgemm_job** job);
+/// The same for a network, as glgemm_run_mlp() would run it.
+/// @return as glgemm_run_mlp(); nothing has been enqueued
+GLGEMM_EXPORT glgemm_status glgemm_job_start_mlp(glgemm_engine* engine, const glgemm_mlp* mlp, const glgemm_options* options,
+                                                 glgemm_job** job);
 /// Enqueues slices that are worth about `budget_ns` nanoseconds of the device's time, each at most a fifth of that and at most
 /// the engine's max_dispatch_ns (or one workgroup, if that takes longer); *done = whether all is enqueued, 1 or 0. Does not
 /// wait for the device, but where the driver itself computes in the call. Enqueues nothing as long as the device has not done

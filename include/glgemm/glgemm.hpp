@@ -13,6 +13,7 @@
 #include <glgemm/gemm.hpp>
 #include <glgemm/job.hpp>
 #include <glgemm/matrix.hpp>
+#include <glgemm/mlp.hpp>
 #include <glgemm/scope.hpp>
 #include <glgemm/stopwatch.hpp>
 #include <glgemm/tensor.hpp>

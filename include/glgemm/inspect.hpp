@@ -14,8 +14,8 @@
 //           bits.
 //   part    Where k is cut inside a piece: the parts are summed apart, side by side, and a reduction adds them up.
 //   panel   A few rows of A (or columns of B), stored k by k in the workspace. A pack step writes it, and fast kernels read it.
-//   stage   What a step does: pack A, pack B, multiply, or add up parts of k; in a convolution also copy or convolve. A piece
-//           runs its stages one after the other.
+//   stage   What a step does: pack A, pack B, multiply, or add up parts of k; in a convolution also copy or convolve; in a
+//           network also several layers. A piece runs its stages one after the other.
 //   step    One dispatch: one stage of one piece, or a slice of it.
 //   slice   The part of a stage's grid of workgroups that one step covers. Steps may be cut as small as a time limit asks for:
 //           that changes no bit of C.
@@ -40,6 +40,7 @@
 #include <glgemm/export.hpp>
 #include <glgemm/kernel.hpp>
 #include <glgemm/limits.hpp>
+#include <glgemm/mlp.hpp>
 #include <glgemm/plan_options.hpp>
 #include <glgemm/problem.hpp>
 
@@ -145,9 +146,9 @@ struct Window {
 };
 
 /// What a step of a plan does: bring A, or B, into panels; multiply; add up the parts of k. In the plan of a convolution also:
-/// copy the input with a border; convolve each channel by itself.
-enum class Stage { pack_a, pack_b, multiply, reduce, copy, depthwise };
-constexpr std::size_t stage_count = 6;
+/// copy the input with a border; convolve each channel by itself. In that of a network: run several layers.
+enum class Stage { pack_a, pack_b, multiply, reduce, copy, depthwise, layers };
+constexpr std::size_t stage_count = 7;
 
 /// The parts of a plan's workspace. Those that a plan does not need have no bytes.
 struct WorkspaceLayout {
@@ -245,7 +246,8 @@ GLGEMM_EXPORT Problem transposed(const Problem& problem);
 /// One dispatch: a grid of workgroups from row y0 and column x0 on (both in elements of the piece of C), for the layers from z0
 /// on. A layer is an item of the piece; where k is cut into parts, a part of an item, part after part. A pack step's grid is over
 /// rows (x) and k (y) of its operand, a reduction's over the elements of C (x). A copy's is over vectors of 16 bytes (x), lines
-/// (y) and planes; a depthwise convolution's over channels and runs of a row (x), strips of rows (y) and images.
+/// (y) and planes; a depthwise convolution's over channels and runs of a row (x), strips of rows (y) and images; that of several
+/// layers over samples (x).
 struct Step {
   Stage stage = Stage::multiply;
   std::array<std::int64_t, 3> groups{};
@@ -415,6 +417,81 @@ GLGEMM_EXPORT void validate(const ConvolutionProblem& problem);
 /// @throws Unsupported            the workspace has no room for the copy of a row, a binding none for the tables' reach, a
 ///                                transposed one has more than 4096 phases; or as make_plan() of a product
 GLGEMM_EXPORT ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& limits, const PlanOptions& options = {});
+
+// ---- Networks of fully connected layers
+
+/// A network as far as planning is concerned.
+struct MlpProblem {
+  /// Each layer as a product: its weights are A, samples are B's and C's columns, its bias is for each row. What hidden layers give
+  /// is of the sums' type; where it lies is the plan's to say.
+  std::vector<Problem> layers;
+  /// From the first to behind the last byte of all weights where they lie in one buffer, and of all biases; 0 where they lie in
+  /// several.
+  std::int64_t weights_span_bytes = 0, biases_span_bytes = 0;
+  bool weights_end_aligned = true;  ///< the last byte of the weights in their buffer ends a vector of 16 bytes
+  bool output_aligned = true;       ///< the output begins at a multiple of 16 bytes
+  friend bool operator==(const MlpProblem&, const MlpProblem&) = default;
+};
+
+/// How a network runs: cut into pieces of samples, and into groups of layers. A group is one dispatch of a program of its own (mlp.comp),
+/// which keeps what is between its layers on the chip; or it is one layer, and a product. What a group leaves for the next lies in the
+/// workspace.
+struct MlpPlan {
+  struct Group {
+    std::size_t first = 0, count = 1;     ///< its layers
+    std::optional<ProgramKey> program{};  ///< that runs them in one dispatch; none: a product
+    std::vector<Plan> products{};         ///< without a program: of whole pieces; and of the last piece, where it is smaller
+    double expected_seconds = 0;          ///< for all samples
+    std::string why_apart{};              ///< why it does not have the next layer, too; empty of the last one
+    friend bool operator==(const Group&, const Group&) = default;
+  };
+
+  MlpProblem problem;
+  std::vector<Group> groups;
+  std::int64_t piece_samples = 0, pieces = 0;
+  Precision precision = Precision::standard;
+  /// Parts of the workspace, behind what products need: what groups leave for the next one, by turns (group i reads the one with
+  /// number i modulo 2); and the weights and the biases of dispatches of several layers, where they lie in several buffers.
+  std::array<Window, 2> between{};
+  Window weights{}, biases{};
+  std::int64_t workspace_bytes = 0;
+  LargestDispatch largest_dispatch;
+  /// Bytes that all groups read and write in buffers: inputs and outputs of groups, and the weights once for each workgroup (of
+  /// products: as Traffic counts them).
+  double bytes = 0;
+
+  /// Multiply-adds of the network itself.
+  GLGEMM_EXPORT double multiply_adds() const noexcept;
+  friend bool operator==(const MlpPlan&, const MlpPlan&) = default;
+};
+
+/// A step of a network: of the program of a group, or of its product.
+struct MlpStep {
+  std::int64_t sample = 0;  ///< the first one of the piece
+  std::size_t group = 0;
+  Step step;
+};
+
+/// Where an enumeration stands. A new one stands at the beginning.
+struct MlpCursor {
+  std::int64_t sample = 0;
+  std::size_t group = 0;
+  Cursor at;
+};
+
+/// The next step, as next_slice() of a product.
+GLGEMM_EXPORT std::optional<MlpStep> next_slice(const MlpPlan& plan, MlpCursor& cursor,
+                                                double work = std::numeric_limits<double>::infinity());
+
+/// Throws what is wrong with a network's sizes and types, or returns. Any thread.
+/// @throws std::invalid_argument  with the layer and the numbers
+/// @throws Unsupported            as validate() of a product
+GLGEMM_EXPORT void validate(const MlpProblem& problem);
+
+/// Decides how a network runs.
+/// @throws std::invalid_argument  as validate(), or options.kernel is set
+/// @throws Unsupported            as make_plan() of a product; the message has the layer
+GLGEMM_EXPORT MlpPlan make_plan(const MlpProblem& problem, const Limits& limits, const PlanOptions& options = {});
 
 // ---- Streamed products
 

@@ -50,14 +50,14 @@ Epilogue to_epilogue(const Arguments& in, const glgemm_epilogue& given) {
 
 }  // namespace
 
-Activation to_activation(const Arguments& in, const glgemm_activation& given) {
-  const ActivationKind kind = in.enumerator(given.kind, activation_table.back().kind, "activation.kind");
+Activation to_activation(const Arguments& in, const glgemm_activation& given, const std::string& name) {
+  const ActivationKind kind = in.enumerator(given.kind, activation_table.back().kind, name + ".kind");
   const std::size_t count = info(kind).parameter_count;
   if (given.parameter_count != static_cast<std::int32_t>(count))
     in.refuse(
-        fmt::format("activation.kind is {}, which has {} parameters, and activation.parameter_count is {}: make it by "
+        fmt::format("{0}.kind is {1}, which has {2} parameters, and {0}.parameter_count is {3}: make it by "
                     "glgemm_activation_leaky_relu(), glgemm_activation_clamp(), ...",
-                    given.kind, count, given.parameter_count));
+                    name, given.kind, count, given.parameter_count));
   return Activation::of(kind, std::span(given.parameters, count));
 }
 
@@ -73,7 +73,7 @@ void check_callback(const Arguments& in, const std::string& name, std::int32_t f
 Type to_type(const Arguments& in, std::int32_t type, const std::string& name) {
   return in.enumerator(type, all_types.back(), name);
 }
-Op to_op(const Arguments& in, std::int32_t op, const char* name) {
+Op to_op(const Arguments& in, std::int32_t op, const std::string& name) {
   return in.enumerator(op, Op::conjugate_transpose, name);
 }
 

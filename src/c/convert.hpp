@@ -12,6 +12,7 @@
 #include <glgemm/engine.hpp>
 #include <glgemm/fence.hpp>
 #include <glgemm/job.hpp>
+#include <glgemm/mlp.hpp>
 #include <glgemm/scope.hpp>
 
 #include "c/core.hpp"
@@ -69,7 +70,7 @@ struct CallbackFailed : std::runtime_error {
 };
 
 Type to_type(const Arguments& in, std::int32_t type, const std::string& name = "type");
-Op to_op(const Arguments& in, std::int32_t op, const char* name);
+Op to_op(const Arguments& in, std::int32_t op, const std::string& name);
 BufferView to_view(const Arguments& in, const glgemm_view& view, const std::string& name);
 /// What codes mean; not where scales and zeros lie.
 Quantization to_quantization(const Arguments& in, const glgemm_quantization& given, const std::string& name);
@@ -83,7 +84,7 @@ void set_quantization(View& view, const Arguments& in, const glgemm_quantization
   view.zeros = {quantization.zeros_buffer, quantization.zeros_offset_bytes};
 }
 Convolution to_convolution(const Arguments& in, const glgemm_convolution* given);
-Activation to_activation(const Arguments& in, const glgemm_activation& given);
+Activation to_activation(const Arguments& in, const glgemm_activation& given, const std::string& name = "activation");
 std::optional<Workspace> to_workspace(const glgemm_workspace& given);
 glgemm_view from_view(const BufferView& view);
 glgemm_limits from_limits(const Limits& limits);
@@ -102,6 +103,19 @@ class Products {
   Batch batch(const glgemm_batch& given);
 
   std::vector<std::vector<Scalar>> scalars_;  // which may move, their elements do not
+};
+
+/// Networks as C++ has them, and their layers.
+class Mlps {
+ public:
+  Mlp add(const Arguments& in, const glgemm_mlp* mlp);
+  /// `count` networks from an array.
+  std::vector<Mlp> add_all(const Arguments& in, const glgemm_mlp* mlps, std::size_t count);
+
+ private:
+  Mlp add(const Arguments& in, const glgemm_mlp& mlp);
+
+  std::vector<std::vector<MlpLayer>> layers_;  // which may move, their elements do not
 };
 
 /// A kernel's text, as the reports hold it; `text` is zeroed.

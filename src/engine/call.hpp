@@ -1,4 +1,4 @@
-// Calls whose programs are ready and that have passed every check: products and convolutions.
+// Calls whose programs are ready and that have passed every check: products, convolutions and networks.
 #pragma once
 
 #include <array>
@@ -10,6 +10,7 @@
 
 #include "engine/state.hpp"
 #include "plan/convolution.hpp"
+#include "plan/mlp.hpp"
 
 namespace glgemm {
 
@@ -50,6 +51,23 @@ struct PreparedConvolution {
   Rate* rate = nullptr;
 };
 
+/// What all networks of a kind share.
+struct PreparedMlp {
+  MlpProblem problem;           ///< as the caller gave it
+  PlanOptions options;          ///< as the caller gave them
+  PlanConstraints constraints;  ///< by which it was planned
+  MlpPlan plan;
+  gl::Bindings bindings = 0;
+  /// Belongs to the plan's group with the same number: the program of its layers and its speed, or its products.
+  struct Group {
+    gl::Program* program = nullptr;
+    Rate* rate = nullptr;
+    std::vector<std::shared_ptr<Prepared>> products{};
+  };
+  std::vector<Group> groups{};
+  std::vector<double> work{};  ///< of all steps of each group
+};
+
 /// A part of an operand that one pack step reads instead of the operand.
 struct Strip {
   unsigned buffer = 0;  ///< the part begins where the buffer begins
@@ -74,6 +92,14 @@ struct Call {
 struct ConvolutionCall {
   Convolution convolution;
   std::shared_ptr<const PreparedConvolution> prepared;
+  WorkBuffers* work = nullptr;  ///< large enough
+};
+
+/// A network that has passed every check and can be enqueued.
+struct MlpCall {
+  Mlp mlp;
+  std::vector<MlpLayer> layers;  ///< which the caller's may go away before
+  std::shared_ptr<const PreparedMlp> prepared;
   WorkBuffers* work = nullptr;  ///< large enough
 };
 

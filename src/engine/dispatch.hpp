@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 
 #include <glgemm/inspect.hpp>
 
@@ -48,6 +49,9 @@ class Dispatch {
   }
   void set(kernels::Location location, const std::array<std::int64_t, 3>& numbers) {
     set(location, numbers[0], numbers[1], numbers[2]);
+  }
+  void set(kernels::Location location, std::span<const std::array<int, 4>> vectors) {
+    program_.set(state_.api, location, vectors);
   }
   /// Sets a scalar of the sums' type.
   void set_scalar(kernels::Location location, Type sums, std::complex<double> value) {

@@ -290,7 +290,8 @@ void ProductStep::run() {
       break;
     case Stage::copy:
     case Stage::depthwise:
-      break;  // a convolution's own
+    case Stage::layers:
+      break;  // a convolution's or a network's own
   }
   if (key_.items && plan_.few_buffers) dispatch_.bind_whole(gl::binding_items, call_.work->items);
   if (key_.items) dispatch_.has_already(gl::binding_items);  // the Enqueuer has bound it

@@ -9,6 +9,7 @@
 
 #include "engine/execute.hpp"
 #include "engine/execute_convolution.hpp"
+#include "engine/execute_mlp.hpp"
 #include "engine/execute_product.hpp"
 #include "engine/library.hpp"
 #include "engine/prepare.hpp"
@@ -55,7 +56,7 @@ struct GLGEMM_HIDDEN Job::State {
   bool done = false, cancelled = false;
   JobReport report{};
 
-  /// Without a product: a job of a convolution, whose tables are the library's own.
+  /// Without a product: a job of a convolution or a network.
   explicit State(std::shared_ptr<Engine::State> of, const Gemm& what = {}) : engine(std::move(of)), product(what) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -107,6 +108,18 @@ Job Engine::start(const Convolution& convolution, const PlanOptions& options) {
   std::optional<gl::StateGuard> guard;
   job->steps = std::make_unique<ConvolutionSteps>(glgemm::prepare(*state_, "start", convolution, options, job->work, guard));
   run_on_nothing(*state_, *job->steps);
+  job->done = job->steps->at_end();
+  return Job(std::move(job));
+}
+
+Job Engine::start(const Mlp& mlp, const PlanOptions& options) {
+  state_->check_usable("start");
+  auto job = std::make_unique<Job::State>(state_);
+  std::optional<gl::StateGuard> guard;
+  job->steps = std::make_unique<MlpSteps>(glgemm::prepare(*state_, "start", mlp, options, job->work, guard));
+  run_on_nothing(*state_, *job->steps);
+  const Enqueuer enqueuer(*state_, *job->steps);
+  job->steps->upload(*state_);
   job->done = job->steps->at_end();
   return Job(std::move(job));
 }

@@ -126,6 +126,22 @@ std::shared_ptr<PreparedConvolution> prepared_for(Engine::State& state, const Co
   });
 }
 
+std::shared_ptr<PreparedMlp> prepared_for(Engine::State& state, const MlpProblem& problem, const PlanOptions& options) {
+  return kept_or_made(state, state.mlps, problem, options, uncut(state), [&](PreparedMlp& made) {
+    made.work = work_of(made.plan);
+    for (const MlpPlan::Group& group : made.plan.groups) {
+      PreparedMlp::Group& prepared = made.groups.emplace_back();
+      for (const Plan& plan : group.products) {
+        // As the caller would have given the product.
+        const Problem product = plan.transposed ? transposed(plan.problem) : plan.problem;
+        auto one = std::make_shared<Prepared>(Prepared{product, options, made.constraints, plan});
+        one->work = size(plan).work;
+        prepared.products.push_back(std::move(one));
+      }
+    }
+  });
+}
+
 bool make_ready(Engine::State& state, Prepared& prepared, bool is_forced) {
   if (prepared.is_ready) return true;
   return prepared.is_ready = is_ready_after(state, prepared.plan, is_forced, [&] {
@@ -161,6 +177,24 @@ bool make_ready(Engine::State& state, PreparedConvolution& prepared) {
   return true;
 }
 
+bool make_ready(Engine::State& state, PreparedMlp& prepared) {
+  for (std::size_t i = 0; i < prepared.groups.size(); ++i) {
+    PreparedMlp::Group& group = prepared.groups[i];
+    for (const std::shared_ptr<Prepared>& product : group.products)
+      if (!make_ready(state, *product, false)) return false;
+    if (!prepared.plan.groups[i].program || group.program) continue;
+    const ProgramKey& program = *prepared.plan.groups[i].program;
+    const bool is_ready = is_ready_after(state, prepared.plan, false, [&] {
+      state.program(program);
+      return passes(state, program, prepared.options, {program});
+    });
+    if (!is_ready) return false;
+    group.program = &state.program(program);
+    group.rate = &state.rate(program);
+  }
+  return true;
+}
+
 Call prepare(Engine::State& state, const char* what, const Gemm& product, const PlanOptions& options,
              const PlanConstraints& constraints, WorkBuffers& work, std::optional<gl::StateGuard>& guard) {
   const Problem problem = problem_to_plan(product);
@@ -193,6 +227,20 @@ std::vector<Call> prepare(Engine::State& state, const char* what, std::span<cons
     calls.push_back(
         work_on(products, i, [&](const Gemm& product) { return legal_call(state, product, std::move(prepared[i]), work); }));
   return calls;
+}
+
+MlpCall prepare(Engine::State& state, const char* what, const Mlp& mlp, const PlanOptions& options, WorkBuffers& work,
+                std::optional<gl::StateGuard>& guard) {
+  const MlpProblem problem = Engine::problem(mlp);
+  for (;;) {
+    const auto prepared = prepared_for(state, problem, options);
+    guard.reset();
+    state.save_bindings(what, guard, prepared->bindings);
+    if (!make_ready(state, *prepared)) continue;
+    validate_mlp(mlp, problem, prepared->plan.workspace_bytes, [&](unsigned buffer) { return state.buffer_bytes(buffer); });
+    if (!mlp.workspace) grow_workspace(state, work, prepared->plan.workspace_bytes);
+    return {mlp, {mlp.layers.begin(), mlp.layers.end()}, prepared, &work};
+  }
 }
 
 ConvolutionCall prepare(Engine::State& state, const char* what, const Convolution& convolution, const PlanOptions& options,

@@ -22,7 +22,9 @@ Call prepare(Engine::State& state, const char* what, const Gemm& product, const 
 /// Prepares several products. An error says which of them is meant.
 std::vector<Call> prepare(Engine::State& state, const char* what, std::span<const Gemm> products, const PlanOptions& options,
                           WorkBuffers& work, std::optional<gl::StateGuard>& guard);
-/// The same for a convolution.
+/// The same for a convolution, and for a network.
+MlpCall prepare(Engine::State& state, const char* what, const Mlp& mlp, const PlanOptions& options, WorkBuffers& work,
+                std::optional<gl::StateGuard>& guard);
 ConvolutionCall prepare(Engine::State& state, const char* what, const Convolution& convolution, const PlanOptions& options,
                         WorkBuffers& work, std::optional<gl::StateGuard>& guard);
 
@@ -31,11 +33,12 @@ ConvolutionCall prepare(Engine::State& state, const char* what, const Convolutio
 /// What the engine has the planner go by: its limits, its tuning table, and the programs that it has struck off.
 PlannerInputs inputs_of(const Engine::State& state, const PlanOptions& options, const PlanConstraints& constraints = {});
 
-/// The plan for a problem, from the engine's cache if the same problem was planned before. Convolutions are uncut().
+/// The plan for a problem, from the engine's cache if the same problem was planned before. Convolutions and networks are uncut().
 std::shared_ptr<Prepared> prepared_for(Engine::State& state, const Problem& problem, const PlanOptions& options,
                                        const PlanConstraints& constraints = {});
 std::shared_ptr<PreparedConvolution> prepared_for(Engine::State& state, const ConvolutionProblem& problem,
                                                   const PlanOptions& options);
+std::shared_ptr<PreparedMlp> prepared_for(Engine::State& state, const MlpProblem& problem, const PlanOptions& options);
 
 /// Compiles and checks the programs of the plan if that was not done before. Returns false if one failed its self-check, or if the
 /// driver refused it and no other kernel is wanted than the planner's choice: it is struck off, and the caller must plan the
@@ -44,6 +47,7 @@ std::shared_ptr<PreparedConvolution> prepared_for(Engine::State& state, const Co
 bool make_ready(Engine::State& state, Prepared& prepared, bool is_forced);
 /// The same for a convolution.  @throws GlError  besides: the program that copies is wrong
 bool make_ready(Engine::State& state, PreparedConvolution& prepared);
+bool make_ready(Engine::State& state, PreparedMlp& prepared);
 
 /// work(products[i]). Adds the product's index to the message of its std::invalid_argument.
 template <class Work>

@@ -36,13 +36,27 @@ std::vector<ProgramKey> programs_of(const Plan& plan) {
   return result;
 }
 
+namespace {
+void add_programs(std::vector<ProgramKey>& result, const std::vector<Plan>& products) {
+  for (const Plan& product : products)
+    for (const ProgramKey& program : programs_of(product))
+      if (std::find(result.begin(), result.end(), program) == result.end()) result.push_back(program);
+}
+}  // namespace
+
 std::vector<ProgramKey> programs_of(const ConvolutionPlan& plan) {
   std::vector<ProgramKey> result;
   if (plan.program) result.push_back(*plan.program);
-  for (const ConvolutionPlan::Shape& shape : plan.shapes)
-    for (const Plan& product : shape.products)
-      for (const ProgramKey& program : programs_of(product))
-        if (std::find(result.begin(), result.end(), program) == result.end()) result.push_back(program);
+  for (const ConvolutionPlan::Shape& shape : plan.shapes) add_programs(result, shape.products);
+  return result;
+}
+
+std::vector<ProgramKey> programs_of(const MlpPlan& plan) {
+  std::vector<ProgramKey> result;
+  for (const MlpPlan::Group& group : plan.groups) {
+    if (group.program) result.push_back(*group.program);
+    add_programs(result, group.products);
+  }
   return result;
 }
 
@@ -58,6 +72,15 @@ gl::Bindings bindings_of(const ConvolutionPlan& plan) {
   if (plan.program) result |= bindings_of(*plan.program);
   for (const ConvolutionPlan::Shape& shape : plan.shapes)
     for (const Plan& product : shape.products) result |= bindings_of(product);
+  return result;
+}
+
+gl::Bindings bindings_of(const MlpPlan& plan) {
+  gl::Bindings result = gl::product_bindings;
+  for (const MlpPlan::Group& group : plan.groups) {
+    if (group.program) result |= bindings_of(*group.program);
+    for (const Plan& product : group.products) result |= bindings_of(product);
+  }
   return result;
 }
 

@@ -16,10 +16,12 @@ Problem problem_to_plan(const Gemm& product);
 /// The programs of a plan, each once.
 std::vector<ProgramKey> programs_of(const Plan& plan);
 std::vector<ProgramKey> programs_of(const ConvolutionPlan& plan);
+std::vector<ProgramKey> programs_of(const MlpPlan& plan);
 
 /// What a call of the plan may change of OpenGL's state.
 gl::Bindings bindings_of(const Plan& plan);
 gl::Bindings bindings_of(const ConvolutionPlan& plan);
+gl::Bindings bindings_of(const MlpPlan& plan);
 
 /// Compiles the programs of the plan if that was not done before.  @throws RefusedProgram
 void compile_programs(Engine::State& state, Prepared& prepared);

@@ -12,6 +12,7 @@
 #include "base/canonical.hpp"
 #include "engine/execute.hpp"
 #include "engine/execute_convolution.hpp"
+#include "engine/execute_mlp.hpp"
 #include "engine/execute_product.hpp"
 #include "engine/ready.hpp"
 #include "engine/sample.hpp"
@@ -521,6 +522,142 @@ SelfCheck check_depthwise(Engine::State& state, const ProgramKey& key, const Lim
   return SelfCheck::of_right({key});
 }
 
+// ---- Networks
+
+/// A small network of integers for a program of several layers: of widths up to the program's own, and with a last block of samples that
+/// is not full. Where the program does not read or write vectors, the numbers of a sample are neighbours.
+class SmallNetwork {
+ public:
+  SmallNetwork(Engine::State& state, const ProgramKey& key, const Limits& limits) : state_(state), key_(key), limits_(limits), buffers_(state.api) {}
+
+  bool runs_rightly() {
+    const std::int64_t width = parameter(key_.kernel, "width"), vectors = parameter(key_.kernel, "vectors");
+    samples_ = kernels::samples_of_mlp(key_.kernel) + ((vectors & 5) == 0 ? 7 : 8);
+    std::vector<std::byte> input = matrix(key_.a.type, (vectors & 8) != 0 ? width / 2 - 4 : width / 2 - 1, samples_, (vectors & 1) == 0, call_.mlp.input,
+                                          [&](std::int64_t, std::int64_t) { return true; });
+    const auto cheap_or = [&](double low, double high, const Activation& cheap) {
+      return key_.epilogue ? Activation::clamp(low, high) : cheap;
+    };
+    // An output that takes its narrow type from the input's is a single layer's.
+    const bool is_single = !is_type_of_c(key_.b.type, Type::f32, key_.c_type);
+    if (!is_single) {
+      add_layer(width, cheap_or(-1, 2, Activation::relu()), false);
+      add_layer(width - 4, key_.epilogue ? Activation::relu() : Activation::leaky_relu(2), false);
+    }
+    add_layer(is_single ? width : 3, cheap_or(-1000, 1000, is_single ? Activation::relu() : Activation()), true);
+    const std::vector<double> right = values_;
+    const std::int64_t outputs = std::ssize(right) / samples_;
+    std::vector<std::byte> output = matrix(key_.c_type, outputs, samples_, (vectors & 4) == 0, call_.mlp.output,
+                                           [](std::int64_t, std::int64_t) { return true; });
+    call_.mlp.input.buffer = buffers_.make(input);
+    call_.mlp.output.buffer = buffers_.make(output);
+    const unsigned weights = buffers_.make(weights_), biases = buffers_.make(biases_);
+    for (MlpLayer& layer : call_.layers) layer.weights.buffer = weights, layer.bias->buffer = biases;
+    run();
+    for (std::int64_t i = 0; i < outputs * samples_; ++i)
+      store_element(output.data() + offset(call_.mlp.output, i / samples_, i % samples_), key_.c_type,
+                    right[static_cast<std::size_t>(i)]);
+    std::vector<std::byte> got(output.size());
+    gl::barrier_before_transfers(state_.api);
+    gl::read_buffer(state_.api, call_.mlp.output.buffer, 0, got.data(), std::ssize(got));
+    return got == output;
+  }
+
+ private:
+  static std::int64_t offset(const BufferView& view, std::int64_t i, std::int64_t j) {
+    return view.offset_bytes + (view.layout == Layout::row_major ? i * view.ld + j : j * view.ld + i) * element_bytes(view.type);
+  }
+
+  /// A matrix of small integers, 0 where `is_there` does not hold, with NaN before, behind and between its lines; `values_` then has them, row
+  /// after row.
+  template <class IsThere>
+  std::vector<std::byte> matrix(Type type, std::int64_t rows, std::int64_t columns, bool turned, BufferView& view, const IsThere& is_there) {
+    const std::int64_t lines = turned ? columns : rows, line = turned ? rows : columns;
+    view = {.rows = rows, .columns = columns, .ld = turned ? line + 1 : round_up(line, 8), .offset_bytes = turned ? 4 : 16,
+            .layout = turned ? Layout::column_major : Layout::row_major, .type = type};
+    std::vector<std::byte> bytes(static_cast<std::size_t>(round_up(view.offset_bytes + lines * view.ld * element_bytes(type), 16) + 16),
+                                 std::byte{0xff});
+    values_.clear();
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < columns; ++j) {
+        seed_ = seed_ * 1664525u + 1013904223u;  // Numerical Recipes' quick generator
+        const double value = is_there(i, j) ? static_cast<double>(seed_ >> 24 & 3u) - 1 : 0;
+        values_.push_back(value);
+        store_element(bytes.data() + offset(view, i, j), type, value);
+      }
+    return bytes;
+  }
+
+  /// A layer on `values_`, of as many rows as the last one has outputs. One weight of eight is not 0: all sums are exact.
+  void add_layer(std::int64_t outputs, const Activation& activation, bool last) {
+    const std::vector<double> inputs = std::move(values_);
+    const std::int64_t count = std::ssize(inputs) / samples_;
+    MlpLayer& layer = call_.layers.emplace_back();
+    const bool in_vectors = call_.layers.size() == 2;
+    const bool all_in_vectors = (parameter(key_.kernel, "vectors") & 8) != 0;
+    const std::vector<std::byte> bytes = matrix(key_.b.type, outputs, count, !all_in_vectors && !in_vectors && !last, layer.weights,
+                                                [](std::int64_t i, std::int64_t j) { return (i + j) % 8 == 0; });
+    layer.weights.offset_bytes += std::ssize(weights_);
+    weights_.insert(weights_.end(), bytes.begin(), bytes.end());
+    const std::vector<double> matrix_values = std::move(values_);
+    const Type type = last ? key_.c_type : Type::f32;
+    layer.bias = BufferPlace{0, std::ssize(biases_)};
+    biases_.resize(static_cast<std::size_t>(round_up(std::ssize(biases_) + outputs * element_bytes(type), 16)));
+    layer.activation = activation;
+    values_.clear();
+    for (std::int64_t i = 0; i < outputs; ++i) {
+      const auto bias = static_cast<double>(i % 5 - 2);
+      store_element(biases_.data() + layer.bias->offset_bytes + i * element_bytes(type), type, bias);
+      for (std::int64_t j = 0; j < samples_; ++j) {
+        double sum = bias;
+        for (std::int64_t p = 0; p < count; ++p)
+          sum += matrix_values[static_cast<std::size_t>(i * count + p)] * inputs[static_cast<std::size_t>(p * samples_ + j)];
+        const ActivationKind kind = activation.kind();
+        values_.push_back(kind == ActivationKind::relu         ? std::max(sum, 0.0)
+                          : kind == ActivationKind::leaky_relu ? (sum < 0 ? 2 * sum : sum)
+                          : kind == ActivationKind::clamp      ? std::clamp(sum, activation.low(), activation.high())
+                                                               : sum);
+      }
+    }
+  }
+
+  void run() {
+    call_.mlp.layers = call_.layers;
+    auto prepared = std::make_shared<PreparedMlp>();
+    prepared->problem = Engine::problem(call_.mlp);
+    MlpPlan& plan = prepared->plan;
+    plan.problem = prepared->problem;
+    for (std::size_t l = 0; l + 1 < call_.layers.size(); ++l)
+      plan.problem.layers[l].c.ld = plan.problem.layers[l + 1].b.ld = round_up(samples_, 4);
+    plan.groups = {{0, call_.layers.size(), key_, {}, 1, {}}};
+    plan.piece_samples = samples_, plan.pieces = 1;
+    plan.largest_dispatch = {.groups = limits_.groups, .groups_product = limits_.groups_product};
+    prepared->groups = {{&state_.program(key_), &state_.rate(key_), {}}};
+    prepared->work = {1};
+    call_.prepared = prepared;
+    call_.work = &state_.work;
+    MlpSteps steps(call_);
+    note_runs(state_, steps);
+    Enqueuer enqueuer(state_, steps);
+    while (const std::optional<Runnable> at = steps.next()) enqueuer.run(*at);
+  }
+
+  Engine::State& state_;
+  const ProgramKey& key_;
+  const Limits& limits_;
+  Buffers buffers_;
+  unsigned seed_ = 1;
+  std::int64_t samples_ = 0;
+  std::vector<double> values_;
+  std::vector<std::byte> weights_, biases_;
+  MlpCall call_;
+};
+
+SelfCheck check_layers(Engine::State& state, const ProgramKey& key, const Limits& limits) {
+  if (SmallNetwork(state, key, limits).runs_rightly()) return SelfCheck::of_right({key});
+  return SelfCheck::wrong(key, fmt::format("a network of layers up to {} wide in integers is wrong", parameter(key.kernel, "width")));
+}
+
 /// Buffers of its own come and go meanwhile: afterwards others may have their names.
 template <class Check>
 SelfCheck with_other_buffers(Engine::State& state, const Check& check) {
@@ -542,6 +679,10 @@ SelfCheck self_check(Engine::State& state, const Plan& plan, const Limits& limit
       if (SelfCheck other = SmallProduct(state, plan, limits, true, i).check(); !other.is_right()) result = std::move(other);
     return result;
   });
+}
+
+SelfCheck self_check(Engine::State& state, const ProgramKey& layers, const Limits& limits) {
+  return with_other_buffers(state, [&] { return check_layers(state, layers, limits); });
 }
 
 SelfCheck self_check(Engine::State& state, const ConvolutionPlan& plan, const Limits& limits) {

@@ -27,6 +27,9 @@ struct SelfCheck {
 /// changed. `limits` are those that the plan was made within: a small product within others may run other programs.
 SelfCheck self_check(Engine::State& state, const Plan& plan, const Limits& limits);
 
+/// The same of a program that runs several layers of a network.
+SelfCheck self_check(Engine::State& state, const ProgramKey& layers, const Limits& limits);
+
 /// The same of the program of a convolution that copies, or that convolves each channel by itself.
 SelfCheck self_check(Engine::State& state, const ConvolutionPlan& plan, const Limits& limits);
 

@@ -50,6 +50,23 @@ double longest(const Engine::State& state, const PreparedConvolution& prepared) 
   return seconds;
 }
 
+double longest(const Engine::State& state, const PreparedMlp& prepared) {
+  const MlpPlan& plan = prepared.plan;
+  double result = 0;
+  for (std::size_t i = 0; i < plan.groups.size(); ++i) {
+    const PreparedMlp::Group& group = prepared.groups[i];
+    if (group.program)
+      result += group.rate->known() ? prepared.work[i] / group.rate->per_second : safety * plan.groups[i].expected_seconds;
+    else
+      result += longest(state, *group.products.front()) * static_cast<double>(plan.pieces);
+  }
+  return result;
+}
+
+double guessed_rate(const PreparedMlp& prepared, std::size_t group) {
+  return prepared.work[group] / std::max(prepared.plan.groups[group].expected_seconds, 1e-9) / safety;
+}
+
 double guessed_rate(const Engine::State& state, const PreparedConvolution& prepared) {
   return own_work(prepared) / std::max(modelled_seconds(state, prepared), 1e-9) / safety;
 }

@@ -241,6 +241,7 @@ gl::Program& Engine::State::ready_program(const ProgramKey& key) {
 void Engine::State::strike_off(StruckOff wrong) {
   prepared.clear();
   convolutions.clear();
+  mlps.clear();
   if (std::erase_if(struck_off, [&](const StruckOff& each) { return each.program == wrong.program; }) == 0)
     log(fmt::format("{} {}: {}", to_string(wrong.program), wrong.fault(), wrong.reason));
   struck_off.push_back(std::move(wrong));
@@ -281,6 +282,7 @@ std::vector<std::string> Engine::State::messages_of(const ProgramKey& key) {
 void Engine::State::forget() noexcept {
   prepared.clear();
   convolutions.clear();
+  mlps.clear();
   programs.clear();
   offsets.clear();
   released = true;

@@ -29,6 +29,7 @@ namespace glgemm {
 
 struct Prepared;             // call.hpp
 struct PreparedConvolution;  // call.hpp
+struct PreparedMlp;          // call.hpp
 struct Offsets;              // offsets.hpp
 struct LibraryUse;           // library.hpp
 
@@ -93,6 +94,7 @@ struct GLGEMM_HIDDEN Engine::State {
   static constexpr std::size_t max_prepared = 64;
   /// The last convolutions, the oldest first.
   std::vector<std::shared_ptr<PreparedConvolution>> convolutions;
+  std::vector<std::shared_ptr<PreparedMlp>> mlps;  ///< likewise
   /// The tables of the last products with indexed operands, the oldest first; as many at most as plans.
   std::vector<std::shared_ptr<Offsets>> offsets;
   /// Programs that failed their self-check or that the driver refused; they are not run again.

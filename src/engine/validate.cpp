@@ -12,6 +12,7 @@
 #include "base/rounding.hpp"
 #include "engine/offsets.hpp"
 #include "gl/buffers.hpp"
+#include "plan/mlp.hpp"
 #include "plan/problem.hpp"
 
 namespace glgemm {
@@ -441,6 +442,43 @@ void validate_convolution(const Convolution& convolution, const ConvolutionProbl
     if (convolution.workspace) check_workspace(*convolution.workspace, parts, workspace_bytes, buffer_bytes);
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument("convolve" + std::string(error.what()).substr(std::string_view("gemm").size()));
+  }
+}
+
+void validate_mlp(const Mlp& mlp, const MlpProblem& problem, std::int64_t workspace_bytes,
+                  const std::function<std::int64_t(unsigned buffer)>& buffer_bytes) {
+  const std::size_t count = mlp.layers.size();
+  std::vector<BufferView> biases(count);
+  std::vector<Part> read{{"the input", &mlp.input, {}, 0}};
+  const Part output{"the output", &mlp.output, {}, 0};
+  const auto check = [&](const Part& part) {
+    check_alignment(part);
+    check_operand(part, buffer_bytes);
+    if (&part != &output && part.meets(mlp.output.buffer, output.range()) &&
+        matrices_overlap(mlp.output, mlp.output.offset_bytes, *part.view, part.view->offset_bytes))
+      refuse_product("the output overlaps {} in buffer {}", part.name, mlp.output.buffer);
+  };
+  for (std::size_t i = 0; i < count; ++i) {
+    const MlpLayer& layer = mlp.layers[i];
+    biases[i] = row_of(layer.bias.value_or(BufferPlace{}), problem.layers[i].m, problem.layers[i].c.format.type);
+    of_layer(i, count, [&] {
+      const ArraysOfQuantization arrays = arrays_of({.a = layer.weights}, problem.layers[i]);
+      check({"W", &layer.weights, {}, 0});
+      if (layer.bias) check({"the bias", &biases[i], {}, 0});
+      if (arrays.scales.columns > 0) check({arrays.scales_of, &arrays.scales, {}, 0});
+      if (arrays.zeros.columns > 0) check({arrays.zeros_of, &arrays.zeros, {}, 0});
+    });
+    read.push_back({fmt::format("the weights of layer {}", i), &layer.weights, {}, 0});
+    if (layer.bias) read.push_back({fmt::format("the bias of layer {}", i), &biases[i], {}, 0});
+  }
+  try {
+    check(read.front());
+    check(output);
+    if (!mlp.workspace) return;
+    read.push_back(output);
+    check_workspace(*mlp.workspace, read, workspace_bytes, buffer_bytes);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument("mlp" + std::string(error.what()).substr(std::string_view("gemm").size()));
   }
 }
 

@@ -42,6 +42,10 @@ void validate_product(const Gemm& product, const Problem& problem, std::int64_t 
 void validate_convolution(const Convolution& convolution, const ConvolutionProblem& problem, std::int64_t workspace_bytes,
                           const std::function<std::int64_t(unsigned buffer)>& buffer_bytes);
 
+/// The same for a network: layer by layer, and the output apart from all that is read.
+void validate_mlp(const Mlp& mlp, const MlpProblem& problem, std::int64_t workspace_bytes,
+                  const std::function<std::int64_t(unsigned buffer)>& buffer_bytes);
+
 /// "3x4 at (5, 6)", for messages.
 std::string section_text(const Section& section);
 

@@ -23,7 +23,7 @@ namespace glgemm::gl {
   X(GetProgramBinary) X(GetProgramInfoLog) X(GetProgramiv) X(GetShaderInfoLog) X(GetShaderiv) X(GetString) X(GetStringi) \
   X(GetTexLevelParameteriv) X(GetTexParameteriv) X(IsBuffer) X(IsEnabled) X(IsFramebuffer) X(IsProgram) X(IsProgramPipeline) \
   X(IsSampler) X(IsTexture) X(LinkProgram) X(MapBufferRange) X(MemoryBarrier) X(ProgramBinary) X(ProgramParameteri) \
-  X(ProgramUniform1f) X(ProgramUniform1i) X(ProgramUniform1ui) X(ProgramUniform2f) X(ProgramUniform3i) X(ProgramUniform4i) \
+  X(ProgramUniform1f) X(ProgramUniform1i) X(ProgramUniform1ui) X(ProgramUniform2f) X(ProgramUniform3i) X(ProgramUniform4i) X(ProgramUniform4iv) \
   X(SamplerParameteri) X(ShaderSource) X(TexParameteri) X(TexStorage2D) X(TexStorage3D) X(UnmapBuffer) X(UseProgram) \
   X(Viewport)
 /// X(NAME) or X(NAME, NAME_IN_ES) of those that some contexts lack, or have in OpenGL ES as an extension's. Code asks whether they

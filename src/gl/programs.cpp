@@ -146,6 +146,12 @@ void Program::set(const Api& api, int location, std::array<int, 4> value) {
   if (changes(location, std::bit_cast<Bits>(value))) api.ProgramUniform4i(id_, location, value[0], value[1], value[2], value[3]);
 }
 
+void Program::set(const Api& api, int location, std::span<const std::array<int, 4>> values) {
+  if (std::ranges::equal(sent_array_, values)) return;
+  sent_array_.assign(values.begin(), values.end());
+  if (!values.empty()) api.ProgramUniform4iv(id_, location, static_cast<GLsizei>(values.size()), values.front().data());
+}
+
 namespace {
 
 // A uniform of each type in which products are summed.

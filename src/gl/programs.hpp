@@ -68,6 +68,8 @@ class Program {
   void set(const Api& api, int location, int value);
   void set(const Api& api, int location, std::array<int, 3> value);
   void set(const Api& api, int location, std::array<int, 4> value);
+  /// An array of vectors.
+  void set(const Api& api, int location, std::span<const std::array<int, 4>> values);
   /// A number in the type that a kernel declares for that accumulator.
   void set(const Api& api, int location, Type type, std::complex<double> value);
 
@@ -82,6 +84,7 @@ class Program {
     Bits bits{};
   };
   std::array<Sent, kernels::uniforms> sent_{};
+  std::vector<std::array<int, 4>> sent_array_;  ///< a program has one at most
 };
 
 /// Has the dispatches that follow see what those before wrote to storage buffers; `as_images`: by image units too.

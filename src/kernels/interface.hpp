@@ -2,6 +2,8 @@
 // shaders.
 #pragma once
 
+#include <cstddef>
+
 namespace glgemm::kernels {
 
 // clang-format off
@@ -12,7 +14,7 @@ namespace glgemm::kernels {
   ROW(binding_items, ITEMS) ROW(binding_partial, PARTIAL) ROW(binding_scales, SCALES) ROW(binding_zeros, ZEROS) ROW(binding_offsets, OFFSETS)
 
 /// The uniforms in the order of their locations, ROW(the host's name, the shader's). Those from image_size on are
-/// depthwise.comp's, the last is texture.comp's.
+/// depthwise.comp's, the last but one is texture.comp's, the last, which is an array, mlp.comp's.
 #define GLGEMM_UNIFORMS(ROW)                                                                                                             \
   ROW(at_x0, x0) ROW(at_y0, y0) ROW(at_z0, z0) ROW(at_size, size)                                                                        \
   ROW(at_a, a_at) ROW(at_b, b_at) ROW(at_c, c_at) ROW(at_alpha, alpha)                                                                   \
@@ -21,7 +23,7 @@ namespace glgemm::kernels {
   ROW(at_parts, parts) ROW(at_sums, sums_at) ROW(at_codes, codes_at) ROW(at_offsets, offsets_at)                                         \
   ROW(at_offsets_of_c, offsets_of_c_at) ROW(at_image_size, image_size) ROW(at_output_size, output_size) ROW(at_filter_size, filter_size) \
   ROW(at_strides, strides) ROW(at_dilation, dilation) ROW(at_padding, padding) ROW(at_image, image_at)                                   \
-  ROW(at_filter, filter_at) ROW(at_task, task) ROW(at_texels, texels)
+  ROW(at_filter, filter_at) ROW(at_task, task) ROW(at_texels, texels) ROW(at_layers, layers)
 
 /// The bits of the uniform `flags`, ROW(the host's name, the shader's, the bit).
 #define GLGEMM_FLAGS(ROW)                                                                                           \
@@ -40,6 +42,10 @@ namespace glgemm::kernels {
   ROW(RG16_SNORM, rg16_snorm, 2, zero_to_one, false) ROW(RGBA16_SNORM, rgba16_snorm, 4, zero_to_one, false)                      \
   ROW(RGB10_A2, rgb10_a2, 4, zero_to_one, false) ROW(R11F_G11F_B10F, r11f_g11f_b10f, 3, short_floats, false)
 // clang-format on
+
+/// What mlp.comp has of a layer: three of its uniform's vectors; and the bits of the flags there.
+inline constexpr std::size_t layer_vectors = 3;
+enum LayerFlag { has_bias = 1, in_vectors = 2 };
 
 /// What the numbers of texels may be: fractions, of which 0 and 1 are exact; any; those of five bits from 0 on.
 enum class Texels { zero_to_one, floats, short_floats };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,19 @@ constexpr std::int64_t border_vectors = 4;
 Kernel depthwise();
 /// What copies between textures and images in a buffer, with its defaults.
 Kernel texture();
+
+/// What runs several layers of a network, with its defaults.
+Kernel mlp();
+/// The bytes of shared memory of such a kernel, and the samples of a workgroup.
+std::int64_t shared_bytes_of_mlp(const Kernel& kernel);
+std::int64_t samples_of_mlp(const Kernel& kernel);
+/// The kernels that run these layers in one dispatch on such a device, the best first; none where they are too wide. What is read
+/// and written by vectors is the caller's to say.
+std::vector<Kernel> mlp_candidates(std::span<const Problem> layers, const Limits& limits);
+/// The turns of all loops of an invocation of such a kernel: see Limits::loop_iterations.
+std::int64_t turns_of_mlp(std::span<const Problem> layers, const Kernel& kernel);
+/// The seconds that a dispatch of such a kernel is expected to take for the layers.
+double expected_seconds_of_mlp(std::span<const Problem> layers, const Kernel& kernel, const Limits& limits);
 
 /// How many p an invocation of pack.comp takes: its STEP.
 constexpr std::int64_t pack_step = 4;

@@ -19,6 +19,7 @@
   FAMILY(reduce)      \
   FAMILY(border)      \
   FAMILY(depthwise)   \
+  FAMILY(mlp)         \
   FAMILY(texture)
 
 // What multiplies without a program of ours, by a vendor's library: src/kernels/NAME.cpp alone.
@@ -85,6 +86,9 @@ Kernel depthwise() {
 }
 Kernel texture() {
   return family_texture().defaults();
+}
+Kernel mlp() {
+  return family_mlp().defaults();
 }
 
 }  // namespace glgemm::kernels

@@ -81,6 +81,7 @@ Grid grid_of(const Plan& plan, Stage stage, const Piece& piece) {
       break;
     case Stage::copy:
     case Stage::depthwise:
+    case Stage::layers:
       break;  // no product's
   }
   const LargestDispatch& largest = plan.largest_dispatch;
@@ -110,6 +111,7 @@ bool has_stage(const Plan& plan, Stage stage, bool first_row, bool first_column,
       return plan.reduces() && last_k;
     case Stage::copy:
     case Stage::depthwise:
+    case Stage::layers:
       break;
   }
   return false;

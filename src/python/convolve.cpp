@@ -20,18 +20,6 @@ Extents extents_of(const Sizes& sizes) {
   return result;
 }
 
-/// Where the elements of an array without gaps lie: of the array itself, or if it has gaps of a copy. `kept` keeps them.
-BufferPlace dense_place(const std::string& who, const Array& given, KeptElements& kept) {
-  const Array array = is_dense(given.layout) ? given : copied(given);
-  const Strided& layout = array.layout;
-  const Elements& elements = *kept.emplace_back(elements_of(array));
-  if (elements.matrix && !elements.matrix->view().bands.empty())
-    throw std::invalid_argument(fmt::format(
-        "{}: an array of {} lies in several buffers, since the driver gives none that is so large", who, text(layout.shape)));
-  const BufferView view = view_of_lines(elements, layout.type, 1, layout.size(), layout.size(), layout.offset);
-  return {view.buffer, view.offset_bytes};
-}
-
 /// A dimension's sizes in a shape of images: (batch, size..., channels) or (batch, channels, size...).
 TensorView tensor_of(const BufferPlace& place, const Strided& array, TensorLayout layout) {
   const Sizes& shape = array.shape;

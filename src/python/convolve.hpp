@@ -1,13 +1,12 @@
 // Convolutions of arrays on the device.
 #pragma once
 
-#include <memory>
 #include <optional>
-#include <vector>
 
 #include <glgemm/convolution.hpp>
 
 #include "python/array.hpp"
+#include "python/placed.hpp"
 #include "python/product.hpp"
 
 namespace glgemm::python {
@@ -30,8 +29,6 @@ struct DeviceConvolution {
   std::optional<Array> bias{};  ///< of the shape (output channels,)
   std::optional<Array> residual{};
 };
-
-using KeptElements = std::vector<std::shared_ptr<const Elements>>;
 
 /// A convolution of arrays as the library takes it. It keeps the elements that the convolution needs.
 class PlacedConvolution {

@@ -47,6 +47,15 @@ std::unique_ptr<StartedWork> StartedWork::start(DeviceConvolution arrays, const 
   return start(std::move(running), std::make_shared<PlacedConvolution>(arrays, how, terms, type), terms, out);
 }
 
+std::unique_ptr<StartedWork> StartedWork::start(DeviceMlp arrays, const Terms& terms, Type type) {
+  auto running = std::make_shared<Running>(arrays.x.storage->service);
+  const std::optional<Array> out = arrays.out;
+  running->owners = taken_owners({&arrays.x}, {&arrays.out});
+  for (DeviceMlp::Layer& layer : arrays.layers)
+    for (py::object& owner : taken_owners({&layer.weights}, {&layer.bias})) running->owners.push_back(std::move(owner));
+  return start(std::move(running), std::make_shared<PlacedMlp>(arrays, terms, type), terms, out);
+}
+
 template <class Placed>
 std::unique_ptr<StartedWork> StartedWork::start(std::shared_ptr<Running> running, const std::shared_ptr<Placed>& placed,
                                                 const Terms& terms, const std::optional<Array>& out) {
@@ -118,9 +127,9 @@ Array StartedWork::result() {
 void define_job(py::module_& module) {
   py::class_<StartedWork>(
       module, "Job", shows_kept<StartedWork, StartedWork::visit_owners>(),
-      R"(A product or convolution on the device that is enqueued piece by piece, so that an application with a frame to draw gives it a part of each.
+      R"(A product, convolution or network on the device that is enqueued piece by piece, so that an application with a frame to draw gives it a part of each.
 
-Made by Engine.start() and Engine.start_convolve(). The arrays' elements must stay as they are until it is done; it keeps them so long, even if they are
+Made by Engine.start(), start_convolve() and start_mlp(). The arrays' elements must stay as they are until it is done; it keeps them so long, even if they are
 freed. Other products and jobs may run in between. It is used where its engine may be used. Closing the engine ends it, and so
 does letting go of it.)")
       .def("advance", &StartedWork::advance, py::arg("seconds"),

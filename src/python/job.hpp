@@ -1,4 +1,4 @@
-// Products and convolutions of arrays that are enqueued piece by piece.
+// Products, convolutions and networks of arrays that are enqueued piece by piece.
 #pragma once
 
 #include <atomic>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "python/convolve.hpp"
+#include "python/mlp.hpp"
 #include "python/placed.hpp"
 
 namespace glgemm::python {
@@ -21,6 +22,8 @@ class StartedWork final : public Kept {
   /// @throws as convolve()
   static std::unique_ptr<StartedWork> start(DeviceConvolution arrays, const ConvolutionTerms& how, const Terms& terms,
                                             std::optional<Type> type);
+  /// @throws as run() of an engine
+  static std::unique_ptr<StartedWork> start(DeviceMlp arrays, const Terms& terms, Type type);
   ~StartedWork();
   StartedWork(const StartedWork&) = delete;
   StartedWork& operator=(const StartedWork&) = delete;

@@ -19,6 +19,7 @@
 #include "python/convolve.hpp"
 #include "python/dtype.hpp"
 #include "python/job.hpp"
+#include "python/mlp.hpp"
 #include "python/product.hpp"
 #include "python/pybind.hpp"
 #include "python/stream.hpp"
@@ -277,6 +278,7 @@ PYBIND11_MODULE(_core, module) {
   define_convolve(module);
   define_engine(module);
   define_job(module);
+  define_mlp(module);
   define_stream(module);
   define_weights(module);
   refuse_copies(module);

@@ -18,6 +18,29 @@ std::optional<MatrixLines> lines_of(const Elements& elements, const Strided& mat
   return elements.quantization ? code_lines(matrices) : matrix_lines(matrices);
 }
 
+BufferView view_of_matrix(const Placed& matrices, const MatrixLines& lines, std::int64_t first) {
+  const Strided& layout = matrices.layout;
+  const bool by_rows = lines.layout == Layout::row_major;
+  const std::int64_t count = by_rows ? layout.rows() : layout.columns(), width = by_rows ? layout.columns() : layout.rows();
+  BufferView view = view_of_lines(*matrices.elements, layout.type, count, width, lines.ld, layout.offset + first);
+  if (count > 1) view.ld = lines.ld;
+  view.layout = lines.layout;
+  view.rows = layout.rows();
+  view.columns = layout.columns();
+  return view;
+}
+
+BufferPlace dense_place(const std::string& who, const Array& given, KeptElements& kept) {
+  const Array array = is_dense(given.layout) ? given : copied(given);
+  const Strided& layout = array.layout;
+  const Elements& elements = *kept.emplace_back(elements_of(array));
+  if (elements.matrix && !elements.matrix->view().bands.empty())
+    throw std::invalid_argument(fmt::format(
+        "{}: an array of {} lies in several buffers, since the driver gives none that is so large", who, text(layout.shape)));
+  const BufferView view = view_of_lines(elements, layout.type, 1, layout.size(), layout.size(), layout.offset);
+  return {view.buffer, view.offset_bytes};
+}
+
 Sizes broadcast(const std::string& who, const Sizes& a, const Sizes& b) {
   Sizes result(std::max(a.size(), b.size()), 1);
   for (std::size_t i = 1; i <= result.size(); ++i) {
@@ -92,16 +115,9 @@ BufferView BuiltGemm::place(const Placed& operand, std::int64_t& stride, std::sp
     for (std::int64_t& offset : own_offsets) offset -= lowest;
     offsets = own_offsets;
   }
-  const auto its_lines = lines_of(*operand.elements, layout);
-  if (!its_lines) return indexed(operand, lowest);
-  const MatrixLines lines = *its_lines;
-  const bool by_rows = lines.layout == Layout::row_major;
-  const std::int64_t count = by_rows ? layout.rows() : layout.columns(), width = by_rows ? layout.columns() : layout.rows();
-  BufferView view = view_of_lines(*operand.elements, layout.type, count, width, lines.ld, layout.offset + lowest);
-  if (count > 1) view.ld = lines.ld;
-  view.layout = lines.layout;
-  view.rows = layout.rows();
-  view.columns = layout.columns();
+  const auto lines = lines_of(*operand.elements, layout);
+  if (!lines) return indexed(operand, lowest);
+  const BufferView view = view_of_matrix(operand, *lines, lowest);
   if (!view.bands.empty() && gemm.batch.count != 1)
     throw std::invalid_argument(who_ + ": an array that lies in several buffers is no batch");
   return view;

@@ -34,8 +34,15 @@ Strided as_matrices(Strided c, bool row, bool column);
 /// The array as these matrices. They are copied if neither a leading dimension nor, where those may be, tables describe them.
 Placed placed(const std::string& who, const Array& array, const Strided& matrices, bool may_be_indexed = true);
 
+/// The elements that a call needs.
+using KeptElements = std::vector<std::shared_ptr<const Elements>>;
+/// Where the elements of an array without gaps lie: of the array itself, or if it has gaps of a copy. `kept` keeps them.
+BufferPlace dense_place(const std::string& who, const Array& given, KeptElements& kept);
+
 /// matrix_lines, or lines of codes.
 std::optional<MatrixLines> lines_of(const Elements& elements, const Strided& matrices);
+/// The view of the first of these matrices, whose lines are those; it begins `first` elements behind the layout's offset.
+BufferView view_of_matrix(const Placed& matrices, const MatrixLines& lines, std::int64_t first = 0);
 /// Whether tables of offsets can say where the elements of these matrices lie.
 bool can_be_indexed(const Elements& elements, const Strided& matrices);
 

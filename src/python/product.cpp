@@ -215,8 +215,6 @@ std::string explain(const Array& a, const Array& b, const Terms& terms) {
          explanation(*service, built.gemm, terms, bytes_of(a) + bytes_of(b) + c.size() * element_bytes(c.type));
 }
 
-namespace {
-
 Activation activation_of(const std::string& who, const py::object& given) {
   if (given.is_none()) return {};
   const auto known = std::span(activation_table).subspan(1);  // without none, which is None
@@ -241,6 +239,8 @@ Activation activation_of(const std::string& who, const py::object& given) {
     if (row.name == name && row.parameter_count == numbers.size()) return Activation::of(row.kind, numbers);
   throw std::invalid_argument(message());
 }
+
+namespace {
 
 /// Takes any type that Python makes a complex number of.
 std::complex<double> complex_of(const std::string& what, const py::object& given) {

@@ -28,6 +28,8 @@ struct Terms {
   PlanOptions options{};
 };
 Scalar scalar(std::complex<double> value, Type type);
+/// @throws py::type_error, std::invalid_argument  Python's object names no activation, or has not its parameters
+Activation activation_of(const std::string& who, const py::object& given);
 
 /// What C is where nothing says it: the type of A and B where they have one and C may have it, else the type of the sums.
 constexpr Type default_type_of_c(Type a, Type b) noexcept {

@@ -147,7 +147,7 @@ if have_terminals 'progress bars on a terminal'; then
 fi
 # Tables keep to a terminal's width.
 if have_terminals 'tables on a terminal'; then
-  for what in '--size 64 --kernel auto,naive' '--convolution 1x9x9x8,16x3x3,padding=1' '--size 64 --kernel naive --enqueue' \
+  for what in '--size 64 --kernel auto,naive' '--convolution 1x9x9x8,16x3x3,padding=1' '--mlp 3,16,4 --samples 100' '--size 64 --kernel naive --enqueue' \
     '--size 64 --kernel naive --device-memory-limit 32K'; do
     script -qec "stty cols 80; '$glgemm' bench --repeats 1 $what 2>/dev/null" /dev/null </dev/null | tr -d '\r' >terminal
     grep -q 'Left out, for want of columns' terminal && awk 'length > 80 { print; bad = 1 } END { exit bad }' terminal >long ||

@@ -65,13 +65,18 @@ Measured measured(const F& run) {
   return {result.status, json::parse(result.json), out.str()};
 }
 
-/// bench on an engine in whose kernels `to` has taken the place of `from`.
-Measured run_changed(const BenchOptions& options, const std::string& from = "", const std::string& to = "") {
-  EngineOptions engine_options = test::unchecked_options();  // the self-check would find it first
-  engine_options.experimental.edit().rewrite_source = [&](const ProgramKey&, std::string source) {
+/// An engine in whose kernels `to` has taken the place of `from`.
+Engine changed_engine(const std::string& from, const std::string& to) {
+  EngineOptions options = test::unchecked_options();  // the self-check would find it first
+  options.experimental.edit().rewrite_source = [=](const ProgramKey&, std::string source) {
     return replaced(std::move(source), from, to);
   };
-  Engine engine = test::own_engine(engine_options);
+  return test::own_engine(options);
+}
+
+/// bench on such an engine.
+Measured run_changed(const BenchOptions& options, const std::string& from = "", const std::string& to = "") {
+  Engine engine = changed_engine(from, to);
   return measured([&](std::ostream& out) { return run_bench(options, engine, out); });
 }
 
@@ -245,6 +250,30 @@ TEST_CASE("a broken kernel makes bench fail") {
   const Measured part = run_changed(options, "void main() {", "void main() { if (gl_WorkGroupID.x == 1u) return;");
   CHECK(part.status == 1);
   CHECK(part.says("WRONG"));
+}
+
+TEST_CASE("a network is measured beside its layers as products, and what both give is checked") {
+  MlpBench bench{{plain_mlp({3, 20, 5}, {}, 40)}, small_options()};
+  bench.options.kernels = parse_kernels("auto");
+  const Measured result = measured([&](std::ostream& out) { return run_mlps(bench, test::engine(), out); });
+  CHECK(result.status == 0);
+  const json& x = result.all["networks"][0];
+  CAPTURE(x.dump());
+  CHECK(x["network"] == "3,20,5");
+  CHECK(x["samples_checked"] == 40);
+  CHECK(x["check"]["passed"] == true);
+  CHECK(x["separate_check"]["passed"] == true);
+  CHECK(x["dispatches"] >= 1);
+  CHECK(x["separate_dispatches"] >= 2);
+  CHECK(x["gflops"].get<double>() == doctest::Approx(2e-6 * 40 * 160 / x["kernel_ms"].get<double>()));
+  CHECK(x["over_separate"].get<double>() == doctest::Approx(x["separate_ms"].get<double>() / x["kernel_ms"].get<double>()));
+  CHECK(result.all["ratios"][0]["name"] == "network over separate products, 3,20,5 of 40 samples");
+
+  Engine broken = changed_engine("void main() {", "void main() { return;");
+  const Measured wrong = measured([&](std::ostream& out) { return run_mlps(bench, broken, out); });
+  CHECK(wrong.status == 1);
+  CHECK(wrong.says("3,20,5 of 40 samples: bound: WRONG"));
+  CHECK(wrong.says("3,20,5 of 40 samples, as separate products: bound: WRONG"));
 }
 
 namespace {

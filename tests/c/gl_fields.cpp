@@ -218,6 +218,46 @@ TEST_CASE("C: each field of a convolution") {
   }
 }
 
+TEST_CASE("C: each field of a network") {
+  glgemm_mlp_layer layers[] = {initialised(glgemm_mlp_layer_init), initialised(glgemm_mlp_layer_init)};
+  glgemm_mlp mlp = initialised(glgemm_mlp_init);
+  c_api::Mlps mlps;
+  CHECK(mlps.add(in, &mlp).layers.empty());
+  CHECK(!mlps.add(in, &mlp).workspace);
+  layers[1] = {sizeof *layers,
+               GLGEMM_OP_TRANSPOSE,
+               {1, 2, 3, 4, 5, GLGEMM_COLUMN_MAJOR, GLGEMM_BF16, nullptr, 0, 0},
+               &with_all,
+               6,
+               7,
+               glgemm_activation_clamp(-1, 2)};
+  mlp = {sizeof mlp,
+         layers,
+         2,
+         {11, 12, 13, 14, 15, GLGEMM_COLUMN_MAJOR, GLGEMM_F16, nullptr, 0, 0},
+         {21, 22, 23, 24, 25, GLGEMM_ROW_MAJOR, GLGEMM_F64, nullptr, 0, 0},
+         {31, 32, 33}};
+  const glgemm_mlp two[] = {mlp, initialised(glgemm_mlp_init)};
+  const std::vector<Mlp> converted = mlps.add_all(in, two, 2);
+  REQUIRE(converted.size() == 2);
+  CHECK(converted[1].layers.empty());
+  const Mlp& all = converted[0];
+  same(numbers(all.input), {11, 12, 13, 14, 15, GLGEMM_COLUMN_MAJOR, GLGEMM_F16, 0, 0});
+  same(numbers(all.output), {21, 22, 23, 24, 25, GLGEMM_ROW_MAJOR, GLGEMM_F64, 0, 0});
+  same(numbers(all.workspace), {31, 32, 33});
+  REQUIRE(all.layers.size() == 2);
+  const MlpLayer &plain = all.layers[0], &layer = all.layers[1];
+  CHECK(plain.op == Op::none);
+  CHECK(!plain.weights.quantization);
+  CHECK(!plain.bias);
+  CHECK(plain.activation == Activation());
+  CHECK(layer.op == Op::transpose);
+  same(numbers(layer.weights), {1, 2, 3, 4, 5, GLGEMM_COLUMN_MAJOR, GLGEMM_BF16, 0, 0});
+  same(numbers(layer.weights.quantization, layer.weights.scales, layer.weights.zeros), of_all);
+  same({layer.bias.value().buffer, layer.bias->offset_bytes}, {6, 7});
+  CHECK(layer.activation == Activation::clamp(-1, 2));
+}
+
 namespace {
 
 /// What C's functions of a host matrix were handed last.

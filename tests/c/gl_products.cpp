@@ -146,6 +146,48 @@ TEST_CASE("C: a convolution, prepared and as a job") {
   CHECK_RESULT(download(y, 3) == std::vector<float>{24, 46, 68});
 }
 
+TEST_CASE("C: a network, prepared and as a job") {
+  const CEngine engine;
+  const float samples[] = {2, 2, 5, 1}, weights[] = {1, -1, 2, 0, 10, 1}, biases[] = {1, -3};
+  const CMatrix x = make_matrix(engine, 2, 2, samples), w = make_matrix(engine, 3, 2, weights),
+                b = make_matrix(engine, 1, 2, biases), y = make_matrix(engine, 1, 2, nullptr);
+  glgemm_mlp_layer layers[] = {initialised(glgemm_mlp_layer_init), initialised(glgemm_mlp_layer_init)};
+  works(glgemm_matrix_view_section(w.get(), 0, 0, 2, 2, &layers[0].weights));
+  works(glgemm_matrix_view_section(w.get(), 2, 0, 1, 2, &layers[1].weights));
+  glgemm_view view;
+  works(glgemm_matrix_view(b.get(), &view));
+  layers[0].bias_buffer = view.buffer;
+  layers[0].activation = glgemm_activation_relu();
+  glgemm_mlp mlp = initialised(glgemm_mlp_init);
+  mlp.layers = layers;
+  mlp.layer_count = 2;
+  works(glgemm_matrix_view(x.get(), &mlp.input));
+  mlp.input.layout = GLGEMM_COLUMN_MAJOR;  // a sample's numbers lie one behind the other
+  works(glgemm_matrix_view(y.get(), &mlp.output));
+  glgemm_options options = initialised(glgemm_options_init);
+  options.precision = GLGEMM_PRECISION_REPRODUCIBLE;
+  std::int64_t bytes = -1;
+  works(glgemm_mlp_workspace_bytes(engine, &mlp, &options, &bytes));
+  refused(glgemm_mlp_workspace_bytes(engine, &mlp, &options, nullptr), "bytes is null");
+  c_api::Mlps mlps;
+  const Mlp converted = mlps.add(c_api::Arguments(""), &mlp);
+  const Engine& of_cpp = static_cast<glgemm_engine*>(engine)->engine;
+  CHECK(bytes == of_cpp.workspace_bytes(converted, {.precision = Precision::reproducible}));
+  works(glgemm_prepare_mlps(engine, &mlp, 1, &options));
+  glgemm_report report = initialised(glgemm_report_init);
+  works(glgemm_run_mlp(engine, &mlp, &options, &report));
+  CHECK(report.dispatches >= 1);
+  CHECK(report.kernel_time_ns > 0);
+  CHECK_RESULT(download(y, 2) == std::vector<float>{11, 57});
+  layers[1].activation = glgemm_activation_clamp(0, 20);
+  glgemm_job* made = nullptr;
+  works(glgemm_job_start_mlp(engine, &mlp, &options, &made));
+  const CJob job(made);
+  std::memset(layers, 0xff, sizeof layers);  // the structs may go
+  for (std::int32_t done = 0; !done;) works(glgemm_job_advance(made, 1'000'000, &done));
+  CHECK_RESULT(download(y, 2) == std::vector<float>{11, 20});
+}
+
 TEST_CASE("C: a job") {
   glgemm_engine_options options = initialised(glgemm_engine_options_init);
   options.max_dispatch_ns = 1;  // slices of one workgroup

@@ -7,12 +7,13 @@
 using namespace glgemm;
 using namespace glgemm::test;
 
-TEST_CASE("C: null pointers: engines, products and convolutions") {
+TEST_CASE("C: null pointers: engines, products, convolutions and networks") {
   Example example;
   example.mark();
   glgemm_engine* const engine = example.engine;
   const glgemm_product* const product = &example.product;
   const glgemm_convolution convolution = initialised(glgemm_convolution_init);
+  const glgemm_mlp mlp = initialised(glgemm_mlp_init);
   glgemm_engine* made = engine;
   glgemm_device_info info = initialised(glgemm_device_info_init);
   glgemm_limits limits = initialised(glgemm_limits_init);
@@ -40,6 +41,11 @@ TEST_CASE("C: null pointers: engines, products and convolutions") {
   REFUSES_NULL(glgemm_prepare_convolutions, {"engine", "convolutions"}, engine, &convolution, 1, nullptr);
   CHECK(glgemm_prepare_convolutions(engine, nullptr, 0, nullptr) == GLGEMM_OK);
   REFUSES_NULL(glgemm_job_start_convolution, {"engine", "convolution", "", "job"}, engine, &convolution, nullptr, &job);
+  REFUSES_NULL(glgemm_run_mlp, {"engine", "mlp"}, engine, &mlp, nullptr, nullptr);
+  REFUSES_NULL(glgemm_mlp_workspace_bytes, {"engine", "mlp"}, engine, &mlp, nullptr, &bytes);
+  REFUSES_NULL(glgemm_prepare_mlps, {"engine", "mlps"}, engine, &mlp, 1, nullptr);
+  CHECK(glgemm_prepare_mlps(engine, nullptr, 0, nullptr) == GLGEMM_OK);
+  REFUSES_NULL(glgemm_job_start_mlp, {"engine", "mlp", "", "job"}, engine, &mlp, nullptr, &job);
   glgemm_engine_destroy(nullptr);
   example.check_unharmed();
 }
@@ -192,6 +198,7 @@ TEST_CASE("C: options that name nothing") {
   Options unknown = initialised(glgemm_options_init);
   unknown.kernel = "fastest";
   const glgemm_convolution convolution = initialised(glgemm_convolution_init);
+  const glgemm_mlp mlp = initialised(glgemm_mlp_init);
   glgemm_job* job = nullptr;
   std::int64_t bytes = 0;
   float product[9];
@@ -204,6 +211,10 @@ TEST_CASE("C: options that name nothing") {
   refused(glgemm_multiply_two_types(example.engine, GLGEMM_F32, GLGEMM_F32, 3, 3, 2, a, b, product, &unknown, nullptr),
           "fastest");
   refused(glgemm_prepare_convolutions(example.engine, &convolution, 1, &unknown), "fastest");
+  refused(glgemm_run_mlp(example.engine, &mlp, &unknown, nullptr), "fastest");
+  refused(glgemm_mlp_workspace_bytes(example.engine, &mlp, &unknown, &bytes), "fastest");
+  refused(glgemm_prepare_mlps(example.engine, &mlp, 1, &unknown), "fastest");
+  refused(glgemm_job_start_mlp(example.engine, &mlp, &unknown, &job), "fastest");
 
   using EngineOptions = glgemm_engine_options;
   const auto create = [](const EngineOptions& options) {
@@ -258,6 +269,36 @@ TEST_CASE("C: parameters that name nothing, structs of a wrong size, and convolu
   glgemm_matrix* matrix = nullptr;
   refused(glgemm_matrix_create(example.engine, 1, 1, no_type, &matrix), "type " + is_no_type);
   CHECK(matrix == nullptr);
+  example.check_unharmed();
+}
+
+TEST_CASE("C: networks with numbers that name nothing") {
+  Example example;
+  example.mark();
+  using Mlp = glgemm_mlp;
+  const auto run = [&](const Mlp& mlp) { return glgemm_run_mlp(example.engine, &mlp, nullptr, nullptr); };
+  refuses_each<Mlp>(initialised(glgemm_mlp_init), run,
+                    {{[](Mlp& m) { m.struct_size = 8; }, "glgemm_run_mlp: mlp is a struct of 8 bytes"},
+                     {[](Mlp& m) { m.layer_count = 1; }, "layers is null"},
+                     {[](Mlp& m) { m.input.layout = 2; }, "input.layout is 2 and must be one of 0 to 1"},
+                     {[](Mlp& m) { m.output.type = no_type; }, "output.type " + is_no_type},
+                     {[](Mlp&) {}, "layer"}});  // there are none
+  static const glgemm_quantization of_no_size{};
+  using Layer = glgemm_mlp_layer;
+  const auto as_second = [&](const Layer& layer) {
+    const Layer layers[] = {initialised(glgemm_mlp_layer_init), layer};
+    Mlp mlp = initialised(glgemm_mlp_init);
+    mlp.layers = layers;
+    mlp.layer_count = 2;
+    return run(mlp);
+  };
+  refuses_each<Layer>(
+      initialised(glgemm_mlp_layer_init), as_second,
+      {{[](Layer& l) { l.struct_size = 0; }, "glgemm_run_mlp: layer is a struct of 0 bytes"},
+       {[](Layer& l) { l.op = 3; }, "layers[1].op is 3 and must be one of 0 to 2"},
+       {[](Layer& l) { l.weights.type = no_type; }, "layers[1].weights.type " + is_no_type},
+       {[](Layer& l) { l.quantization = &of_no_size; }, "layers[1].quantization is a struct of 0 bytes"},
+       {[](Layer& l) { l.activation.parameter_count = 1; }, "layers[1].activation.kind is 0, which has 0 parameters"}});
   example.check_unharmed();
 }
 

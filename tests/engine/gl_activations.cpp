@@ -7,6 +7,7 @@
 
 #include "support/gemm_cases.hpp"
 #include "support/gl_test.hpp"
+#include "verify/activation.hpp"
 
 using namespace glgemm;
 
@@ -54,8 +55,8 @@ void check_errors(Engine& engine) {
     const Matrix<T> got = apply(engine, x, activation);
     long double worst = 0;
     for (std::int64_t i = 0; i < x.rows(); ++i) {
-      const long double expected = test::activation_value<long double>(activation, x(i, 0)),
-                        scale = u * test::activation_scale(activation, x(i, 0));
+      const long double expected = verify::activation_value<long double>(activation, x(i, 0)),
+                        scale = u * verify::activation_scale(activation, x(i, 0));
       const long double most = std::numeric_limits<T>::max(), least = std::numeric_limits<T>::min();
       if (got(i, 0) > std::numeric_limits<T>::max() && expected + 12 * scale > most) continue;  // an exponential overflows
       const long double error = std::max(0.0L, std::abs(got(i, 0) - expected) - least) / scale;
@@ -116,8 +117,8 @@ TEST_CASE_TEMPLATE("NaN stays NaN through every activation, infinities go to the
       CHECK(std::isnan(y(2, 0)));
       continue;
     }
-    CHECK(y(1, 0) == test::activation_value(activation, infinity));
-    CHECK(y(2, 0) == test::activation_value(activation, -infinity));
+    CHECK(y(1, 0) == verify::activation_value(activation, infinity));
+    CHECK(y(2, 0) == verify::activation_value(activation, -infinity));
   }
 }
 
@@ -131,7 +132,7 @@ TEST_CASE_TEMPLATE("activations whose bits are promised have them", T, float, do
     const Matrix<T> y = apply(test::engine(), x, activation, {.precision = Precision::reproducible});
     std::int64_t different = 0;
     for (std::int64_t i = 0; i < x.rows(); ++i) {
-      const T expected = test::activation_value(activation, x(i, 0));
+      const T expected = verify::activation_value(activation, x(i, 0));
       different += std::memcmp(&expected, &y(i, 0), sizeof expected) != 0;
     }
     CAPTURE(info(activation.kind()).name);

@@ -4,16 +4,19 @@
 //   glgemm_gpu_programs PRODUCT...    PRODUCT: "TYPE OPS M N K [WORD]...", as in "f32 nt 4096 4096 4096 kernel=naive";
 //                                    TYPE: A's and B's, or both apart, as in q4_0/f32
 //                                    or "TYPE conv CONVOLUTION [WORD]...", as in "f32 conv 1x56x56x64,64x3x3,padding=1"
+//                                    or "TYPE mlp WIDTHS [WORD]...", as in "f32 mlp 3,64,64,4": a network on 65,536 samples
 //   glgemm_gpu_programs --space TYPE FIRST EACH  kernels of the tuner's space that can run, with every op, aligned and ragged:
 //                                                the product with index FIRST, and of the following ones each EACH'th
 //
 // Words: batch=COUNT, items (each with an offset and scalars of its own), c=TYPE, indexed=OPERANDS (letters of those whose
 // elements lie where tables say), epilogue (a residual), precision=NAME, kernel=KERNEL in place of the planner's pick, candidates
-// (also what the planner passes over), file=FILE.comp (replaces the source of all of its programs).
+// (also what the planner passes over), file=FILE.comp (replaces the source of all of its programs); of networks activation=NAME, and
+// rows: a sample's numbers do not lie together.
 //
 // Standard output has a line "@@ index {...}" before each product; "@@ begin {...}" before each program is compiled, and after it
 // what the driver prints by itself; "@@ program {...}" for each program, once all of its plan are made; and "@@ unsupported
 // {...}" or "@@ failure {...}". Products whose programs take two minutes of the processor end the process by SIGPROF.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -40,6 +43,7 @@
 
 #include "inspect/programs.hpp"
 #include "product/convolution.hpp"
+#include "product/mlp.hpp"
 #include "product/shapes.hpp"
 
 using namespace glgemm;
@@ -51,6 +55,7 @@ struct Product {
   std::string name;
   Problem problem{};
   std::optional<ConvolutionProblem> convolution{};  ///< in place of the problem
+  std::optional<MlpProblem> mlp{};                  ///< likewise
   PlanOptions options{};
   std::string source{};     ///< in place of the kernel's own; empty: that
   bool candidates = false;  ///< also what the planner passes over
@@ -77,6 +82,12 @@ void add_word(Product& product, const std::string& word) {
     }
   } else if (word == "epilogue") {
     problem.residual = true;
+  } else if (word.starts_with("activation=") && product.mlp) {
+    const auto found = std::ranges::find(activation_table, value, &ActivationInfo::name);
+    if (found == activation_table.end()) throw std::invalid_argument("no activation: " + value);
+    for (Problem& layer : product.mlp->layers) layer.activation = found->kind;
+  } else if (word == "rows" && product.mlp) {
+    product.mlp->layers.front().b.layout = product.mlp->layers.back().c.layout = Layout::row_major;
   } else if (word.starts_with("kernel=")) {
     product.options.kernel = parse_kernel(value);
   } else if (word.starts_with("precision=")) {
@@ -100,6 +111,12 @@ Product parse_product(const std::string& text) {
     Convolution convolution = tools::parse_convolution(word, "conv");
     tools::set_formats(convolution, tools::parse_formats(type));
     Product product{.name = text, .convolution = Engine::problem(convolution)};
+    while (words >> word) add_word(product, word);
+    return product;
+  }
+  if (ops == "mlp") {
+    const tools::PlainMlp network = tools::plain_mlp(tools::parse_widths(word, "mlp"), tools::parse_formats(type), 65536);
+    Product product{.name = text, .mlp = Engine::problem(network.mlp())};
     while (words >> word) add_word(product, word);
     return product;
   }
@@ -172,6 +189,7 @@ void compile(Engine& engine, const Product& product, std::set<ProgramKey>& made)
   try {
     if (product.convolution)
       return compile(engine, make_plan(*product.convolution, engine.limits(), product.options), what, made);
+    if (product.mlp) return compile(engine, make_plan(*product.mlp, engine.limits(), product.options), what, made);
     Explanation why;
     compile(engine, make_plan(product.problem, engine.limits(), product.options, &why), what, made);
     for (const Explanation::PassedOver& other : why.passed_over) {

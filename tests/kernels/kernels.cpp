@@ -72,14 +72,14 @@ TEST_CASE("each layout of quantised blocks has a part of its own in the shaders,
 
 TEST_CASE("the host and the shaders have the same numbers for uniforms and flags") {
   // gemm.glsl and what it includes are part of every kernel's text.
-  // depthwise.comp and texture.comp have uniforms of their own.
+  // depthwise.comp, texture.comp and mlp.comp have uniforms of their own.
   const std::string text = shaders::text("naive"), of_depthwise = shaders::text("depthwise"),
-                    of_texture = shaders::text("texture");
+                    of_texture = shaders::text("texture"), of_mlp = shaders::text("mlp");
   using Numbers = std::map<std::string, int>;
   const auto found = [&](const char* pattern, std::size_t name, std::size_t number) {
     Numbers result;
     const std::regex expression(pattern);
-    for (const std::string* const each : {&text, &of_depthwise, &of_texture})
+    for (const std::string* const each : {&text, &of_depthwise, &of_texture, &of_mlp})
       for (auto it = std::sregex_iterator(each->begin(), each->end(), expression); it != std::sregex_iterator(); ++it)
         result[(*it)[name]] = std::stoi((*it)[number]);
     return result;
@@ -91,8 +91,9 @@ TEST_CASE("the host and the shaders have the same numbers for uniforms and flags
 #define GLGEMM_ROW(name, shaders, bit) flags[#shaders] = bit;
   GLGEMM_FLAGS(GLGEMM_ROW)
 #undef GLGEMM_ROW
-  CHECK(found("layout\\(location = (\\d+)\\) uniform (?:highp )?\\w+ (\\w+);", 2, 1) == uniforms);
+  CHECK(found("layout\\(location = (\\d+)\\) uniform (?:highp )?\\w+ (\\w+)(?:\\[\\d+\\])?;", 2, 1) == uniforms);
   CHECK(found(" (CONJUGATE_[AB]|READ_C|FIRST_K|LAST_K|ADD_[A-Z]+|PACKS_B) = (\\d+)[,;]", 1, 2) == flags);
+  CHECK(found("const int HAS_BIAS = (\\d+), (IN_VECTORS) = (\\d+);", 2, 3) == Numbers{{"IN_VECTORS", kernels::in_vectors}});
   Numbers activations;
 #define GLGEMM_ROW(name, NAME, number, ...) activations[#NAME] = number;
   GLGEMM_ACTIVATIONS(GLGEMM_ROW)

@@ -156,6 +156,27 @@ def test_jobs_on_buffers(context):
         unfinished.advance(1)
 
 
+def test_a_network_on_buffers(context):
+    """Weights and biases in one buffer, samples in another, results into a third, between other elements."""
+    first, second, x = integers((16, 8)), integers((3, 16), seed=1), integers((50, 8), seed=2)
+    bias = integers(16, seed=3)
+    weights = context.buffer(first.tobytes() + second.tobytes() + bias.tobytes())
+    samples, result = context.buffer(x.tobytes()), context.buffer(np.full((50, 4), 7, np.float32).tobytes())
+    expected = np.maximum(x @ first.T + bias, 0) @ second.T
+    with glgemm.Engine.current() as engine:
+        layers = [
+            glgemm.Layer(engine.wrap(weights, (16, 8)), engine.wrap(weights, 16, offset=704), "relu"),
+            glgemm.Layer(engine.wrap(weights, (3, 16), offset=512)),
+        ]
+        y = engine.wrap(result, (50, 3), strides=(16, 4))
+        assert engine.mlp(engine.wrap(samples, (50, 8)), layers, out=y).buffer == result.glo
+        engine.barrier("transfers")
+        read = np.frombuffer(result.read(), np.float32).reshape(50, 4)
+        assert np.array_equal(read[:, :3], expected) and (read[:, 3] == 7).all()
+        assert np.array_equal(engine.start_mlp(x, layers).result().numpy(), expected)
+        assert context.error == "GL_NO_ERROR"
+
+
 def test_another_thread_is_refused(context):
     with glgemm.Engine.current() as engine:
         d = engine.asarray(np.ones((2, 2), np.float32))

@@ -265,7 +265,7 @@ def test_an_engine_that_its_log_reaches_is_collected():
     assert len(os.listdir("/proc/self/task")) <= threads
 
 
-@pytest.mark.parametrize("reach", ["array", "view", "copy", "quantized", "job", "begun", "convolution"])
+@pytest.mark.parametrize("reach", ["array", "view", "copy", "quantized", "job", "begun", "convolution", "network"])
 def test_a_buffer_that_keeps_its_own_array_is_collected(engine, reach):
     """Through an array, a view, several of both, a job that is done or not; and not as long as anything else has one of them."""
 
@@ -286,6 +286,7 @@ def test_a_buffer_that_keeps_its_own_array_is_collected(engine, reach):
             "quantized": lambda: [array, array[4:]],
             "begun": lambda: engine.start(1, array, ones, bias=array[:, :1]),
             "convolution": lambda: engine.start_convolve(array[None, ..., None], array[:1, :3, None, None], out=None),
+            "network": lambda: engine.start_mlp(ones, [(ones,), (array, array[0])]),
             "job": lambda: [job := engine.start(1, ones, ones, 0, array), job.result()],
         }[reach]()
         return array, weakref.ref(buffer)

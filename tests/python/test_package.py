@@ -69,7 +69,7 @@ def test_help_has_everything():
 
 
 def test_modules_import_those_before_them():
-    order = ["_core", "_arrays", "_weights", "_engine", "_products", "_stream", "_convolve"]
+    order = ["_core", "_arrays", "_weights", "_engine", "_products", "_stream", "_convolve", "_mlp"]
     for place, module in enumerate(order[1:], 1):
         text = (FOLDER / f"{module}.py").read_text(encoding="utf-8")
         imported = re.findall(r"^ *from \.(\w+) import", text, re.M) + ["_core"] * ("from . import _core" in text)

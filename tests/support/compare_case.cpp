@@ -11,6 +11,7 @@
 #include "base/elements.hpp"
 #include "support/context.hpp"
 #include "support/gemm_cases.hpp"
+#include "verify/activation.hpp"
 
 namespace glgemm::test {
 
@@ -44,52 +45,6 @@ bool flushes_subnormals(Type type) {
   return in_f64;
 }
 
-template <class T>
-T activation_value(const Activation& activation, T x) {
-  const T low = static_cast<T>(activation.low()), high = static_cast<T>(activation.high());
-  const T least = std::max(x, T(-1000));  // the limits of gelu and silu are reached there; by their formulas -infinity gives NaN
-  switch (activation.kind()) {
-    case ActivationKind::none:
-      return x;
-    case ActivationKind::relu:
-      return x < 0 ? 0 : x;
-    case ActivationKind::leaky_relu:
-      return x < 0 ? low * x : x;
-    case ActivationKind::gelu_erf:
-      return least / 2 * std::erfc(-least / std::sqrt(T(2)));
-    case ActivationKind::gelu_tanh:
-      return least / 2 *
-             (1 + std::tanh(std::sqrt(2 / T(3.14159265358979323846L)) * (least + T(0.044715L) * least * least * least)));
-    case ActivationKind::sigmoid:
-      return 1 / (1 + std::exp(-x));
-    case ActivationKind::tanh:
-      return std::tanh(x);
-    case ActivationKind::clamp:
-      break;
-    case ActivationKind::silu:
-      return least / (1 + std::exp(-least));
-    case ActivationKind::hard_swish: {
-      const T bounded = std::max(x, T(-3));
-      return bounded * (std::min(bounded + 3, T(6)) * (T(1) / T(6)));
-    }
-    case ActivationKind::sine:
-      return std::sin(low * x);
-    case ActivationKind::softplus:
-      return std::max(x, T(0)) + std::log1p(std::exp(-std::abs(x)));
-    case ActivationKind::exponential:
-      return std::exp(x);
-  }
-  return x < low ? low : x > high ? high : x;
-}
-long double activation_scale(const Activation& activation, long double x) {
-  const long double size = std::abs(activation.kind() == ActivationKind::sine ? activation.low() * x : x);
-  return std::max(1.0L, size) * (activation.kind() == ActivationKind::exponential ? std::exp(x) : 1);
-}
-
-template float activation_value(const Activation&, float);
-template double activation_value(const Activation&, double);
-template long double activation_value(const Activation&, long double);
-
 namespace {
 
 long double unit_roundoff(Type type) {
@@ -115,25 +70,6 @@ long double least_result(Type type) {
     else
       return flushes_subnormals(type) ? std::numeric_limits<T>::min() : std::numeric_limits<T>::denorm_min();
   });
-}
-
-/// The error of act(x) that an error of x makes.
-long double carried(const Activation& activation, long double x, long double error) {
-  switch (activation.kind()) {
-    case ActivationKind::leaky_relu:
-    case ActivationKind::sine:
-      return std::max(1.0L, std::abs(static_cast<long double>(activation.low()))) * error;
-    case ActivationKind::gelu_erf:
-    case ActivationKind::gelu_tanh:
-    case ActivationKind::silu:
-      return 1.2L * error;
-    case ActivationKind::hard_swish:
-      return 1.5L * error;
-    case ActivationKind::exponential:
-      return std::exp(x) * std::expm1(error);
-    default:
-      return error;
-  }
 }
 
 /// op(X) of an item, as it was before the product.
@@ -231,8 +167,8 @@ class Reference {
       bound = (4 + x_.has_d + has_bias) * u_ * size + steps * (underflow_ + 0x1p-126L);
     if (x_.activation.kind() == ActivationKind::none) return;
     const long double before = sum.real();
-    sum = activation_value(x_.activation, before);
-    bound = carried(x_.activation, before, bound) + (x_.exact ? 0 : 16 * u_ * activation_scale(x_.activation, before));
+    sum = verify::activation_value(x_.activation, before);
+    bound = verify::carried(x_.activation, before, bound) + (x_.exact ? 0 : 16 * u_ * verify::activation_scale(x_.activation, before));
   }
 
   /// Finds the bits that Precision::reproducible promises: C's elements, row by row.
@@ -254,7 +190,7 @@ class Reference {
             A value = c(i, j);
             if (x_.has_d) value = value + to_element<A>(d_(i, j));
             if (x_.bias_kind != Bias::none) value = value + to_element<A>(bias_of(i, j));
-            if constexpr (std::is_floating_point_v<A>) value = activation_value(x_.activation, value);
+            if constexpr (std::is_floating_point_v<A>) value = verify::activation_value(x_.activation, value);
             store(promised_.data() + static_cast<std::size_t>(i * x_.n + j) * size, x_.key.c_type, to_number<long double>(value));
           }
       }

@@ -151,11 +151,4 @@ std::string compare_case(const Case& x, std::vector<Bytes> got);
 /// @returns  what is wrong, with what it takes to run the case again; empty if nothing is
 std::string run_case(Engine& engine, const ProgramKey& program, std::uint64_t seed, Seen* seen = nullptr, const Way& way = {});
 
-/// act(x) by its formula, computed in T: float, double or long double. If its bits are the same on all drivers, these are they.
-template <class T>
-T activation_value(const Activation& activation, T x);
-
-/// What errors of act(x) are relative to.
-long double activation_scale(const Activation& activation, long double x);
-
 }  // namespace glgemm::test

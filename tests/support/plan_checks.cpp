@@ -101,6 +101,9 @@ class Walk {
       case Stage::copy:
       case Stage::depthwise:
         require(false, "a step of a convolution");
+        break;
+      case Stage::layers:
+        require(false, "a step of a network");
     }
   }
 

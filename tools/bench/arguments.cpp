@@ -1,6 +1,7 @@
 // The command line of glgemm bench.
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -47,6 +48,8 @@ struct Arguments {
   bool first_child = false;
   std::vector<std::string> convolutions;
   std::string convolutions_file;
+  std::vector<std::string> mlps;
+  std::string samples = "65536";
   double time_limit = 10;
   Option time_limit_option;
   BenchOptions options;
@@ -183,6 +186,29 @@ void compare_types(BenchResult& all, const std::string& first, std::ostream& out
   all.json = json_text(json);
 }
 
+/// What `run` measures on a device, written.
+int measure_and_write(Arguments& arguments, const std::function<BenchResult(Engine& engine, std::ostream& out)>& run) {
+  arguments.open();
+  const HeadlessContext context({.device = arguments.device});
+  Engine engine(HeadlessContext::get_proc_address);
+  const BenchResult result = run(engine, arguments.text());
+  engine.release();
+  arguments.write(result);
+  return result.status;
+}
+
+int bench_mlps(Arguments& arguments) {
+  MlpBench bench{.networks = {}, .options = arguments.options};
+  const Formats formats = parse_formats(arguments.type);
+  for (const std::string& text : arguments.mlps)
+    for (const std::string& samples : split_list(arguments.samples))
+      bench.networks.push_back(plain_mlp(parse_widths(text, "--mlp"), formats, parse_size(samples, "--samples")));
+  bench.options.kernels = in_precisions(parse_kernels("auto"), arguments.precision);
+  if (bench.options.kernels.size() > 1) throw std::invalid_argument("--mlp is for one precision");
+  bench.options.check = check_method(arguments.check);
+  return measure_and_write(arguments, [&](Engine& engine, std::ostream& out) { return run_mlps(bench, engine, out); });
+}
+
 int bench_convolutions(Arguments& arguments) {
   ConvolutionBench bench{.convolutions = {}, .options = arguments.options, .seconds = arguments.time_limit};
   if (!arguments.convolutions_file.empty()) bench.convolutions = read_convolutions(arguments.convolutions_file);
@@ -195,16 +221,11 @@ int bench_convolutions(Arguments& arguments) {
   if (bench.options.kernels.size() > 1) throw std::invalid_argument("--convolution is for one kernel, or auto, in one precision");
   bench.options.check = check_method(arguments.check);
   if (!arguments.peer.empty()) bench.options.peers = parse_peers(arguments.peer);
-  arguments.open();
-  const HeadlessContext context({.device = arguments.device});
-  Engine engine(HeadlessContext::get_proc_address);
-  const BenchResult result = run_convolutions(bench, engine, arguments.text());
-  engine.release();
-  arguments.write(result);
-  return result.status;
+  return measure_and_write(arguments, [&](Engine& engine, std::ostream& out) { return run_convolutions(bench, engine, out); });
 }
 
 int bench(Arguments& arguments) {
+  if (!arguments.mlps.empty()) return bench_mlps(arguments);
   if (!arguments.convolutions.empty() || !arguments.convolutions_file.empty()) return bench_convolutions(arguments);
   if (arguments.time_limit_option.is_given())
     throw std::invalid_argument("--time-limit is for --convolution and --convolutions-of");
@@ -318,6 +339,12 @@ void add_subjects(Verb& verb, Arguments& arguments) {
   arguments.time_limit_option = add_option_with_default(verb, "--time-limit", arguments.time_limit, "SECONDS",
                                                         "A convolution whose first run takes longer is left out")
                                     .check(in_range(0.001, 1e9));
+  const Option mlp =
+      add_option(verb, "--mlp", arguments.mlps, "WIDTH,WIDTH[,...]",
+                 "Measure a network of fully connected layers beside its layers as products: the first layer's "
+                 "inputs, then each layer's outputs, as in 3,64,64,4; as often as wanted. --type is of WEIGHTS/INPUT")
+          .one_word_each();
+  add_option_with_default(verb, "--samples", arguments.samples, "N[,...]", "How many samples go through a network").needs(mlp);
 }
 
 void add_ways(Verb& verb, Arguments& arguments) {
@@ -358,12 +385,15 @@ void add_bench(CLI::App& app, int& status) {
     exclude_all_but(verb, verb.option(option),
                     {"--help", "--peer", "--type", "--kernel", "--precision", "--repeats", "--json", "--csv", "--device", "--api",
                      "--check", "--time-limit", "--convolution", "--convolutions-of"});
+  exclude_all_but(verb, verb.option("--mlp"),
+                  {"--help", "--samples", "--type", "--precision", "--repeats", "--json", "--device", "--api", "--check"});
   verb.footer(
       "Examples:\n"
       "  glgemm bench --size 1024 --kernel auto,tiled,naive\n"
       "  glgemm bench --shape 4096,1,4096 --roofline\n"
       "  glgemm bench --size 512 --first --json first.json\n"
-      "  glgemm bench --convolution 1x56x56x64,64x3x3,padding=1");
+      "  glgemm bench --convolution 1x56x56x64,64x3x3,padding=1\n"
+      "  glgemm bench --mlp 3,64,64,64,4 --samples 65536,1048576");
   verb.on_run([arguments, &status] { status = bench(*arguments); });
 }
 

@@ -16,6 +16,7 @@
 
 #include "bench/roofline.hpp"
 #include "product/convolution.hpp"
+#include "product/mlp.hpp"
 #include "product/shapes.hpp"
 
 namespace glgemm::tools {
@@ -117,6 +118,18 @@ struct ConvolutionBench {
 /// Where there are several, one that cannot be measured is left out, with a line that says why.
 /// @throws std::runtime_error, Unsupported, OutOfMemory  the only convolution cannot be measured
 BenchResult run_convolutions(const ConvolutionBench& bench, Engine& engine, std::ostream& out);
+
+// In mlp.cpp:
+
+struct MlpBench {
+  std::vector<PlainMlp> networks;
+  BenchOptions options;  ///< of auto in one precision; shapes, formats and batches do not count
+};
+
+/// Measures each network in turn with its layers as products, and checks what both give against a serial loop.
+/// @throws std::invalid_argument  a network does not fit into memory: nothing has run
+/// @throws as Engine::run and Engine::gemm
+BenchResult run_mlps(const MlpBench& bench, Engine& engine, std::ostream& out);
 
 // In scaling.cpp: products from host to host, on several accelerators and under a memory limit.
 

@@ -411,6 +411,7 @@ def main_loop(program, products=0):
     if not loops:
         return {}
     most = max(_products(program, loop) for loop in loops)
+    most = min(most, products or most)  # a loop around several such loops is not meant
     inner = min((loop for loop in loops if _products(program, loop) >= 0.9 * most), key=len)
     once = _products(program, inner)
     around = [loop for loop in loops if set(inner) < set(loop)]

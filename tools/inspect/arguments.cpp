@@ -1,6 +1,7 @@
 // The command line of glgemm inspect.
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "files/formats.hpp"
 #include "inspect/convolution.hpp"
 #include "inspect/inspect.hpp"
+#include "inspect/mlp.hpp"
 #include "inspect/plan_picture.hpp"
 #include "inspect/programs.hpp"
 #include "product/convolution.hpp"
@@ -34,6 +36,8 @@ struct Arguments {
   std::optional<std::int64_t> columns;
   std::vector<std::string> shapes;
   std::vector<std::string> convolutions;
+  std::vector<std::string> mlps;
+  std::optional<std::int64_t> samples;
   std::string size;
   std::string type = "f32";
   std::string op_a = "n";
@@ -160,12 +164,24 @@ std::vector<Problem> problems_of(const Arguments& arguments) {
   return problems;
 }
 
-/// `print` tells people, unless the JSON has the standard output.
+/// @throws std::invalid_argument  the name of the picture has another ending
+void require_svg(const Arguments& arguments) {
+  if (!arguments.image.empty() && !lower(arguments.image).ends_with(".svg"))
+    throw std::invalid_argument("--image: '" + arguments.image + "' does not end in .svg, the only format that is written");
+}
+
+/// `print` tells people, unless the JSON has the standard output. `draw` gives the picture, where one is asked for.
 template <class F>
-int show(JsonOutput& output, const std::string& json, const F& print) {
-  output.open();
-  if (!output.to_standard_output()) print();
-  output.write(json);
+int show(Arguments& arguments, const std::string& json, const F& print, const std::function<std::string()>& draw = {}) {
+  arguments.json.open();
+  std::optional<OutputFile> image;
+  if (draw && !arguments.image.empty()) {
+    image.emplace(arguments.image);
+    image->write(draw());
+  }
+  if (!arguments.json.to_standard_output()) print();
+  if (image) image->commit();
+  arguments.json.write(json);
   return 0;
 }
 
@@ -182,7 +198,7 @@ template <class Problems>
 int show_compiled(Arguments& arguments, const Problems& problems, const PlanOptions& options) {
   arguments.json.open();  // before what takes long
   const Compiled compiled = compile(arguments.device, problems, options);
-  return show(arguments.json, json_of(compiled), [&] { print(compiled, std::cout); });
+  return show(arguments, json_of(compiled), [&] { print(compiled, std::cout); });
 }
 
 /// Both limits of memory, where they are given.
@@ -228,10 +244,32 @@ int inspect_convolution(Arguments& arguments) {
   const Device device = find_device(arguments);
   options.experimental.edit().tuning = device.tuning;
   const PlannedConvolution planned = plan_of(convolution, device, options);
-  return show(arguments.json, json_of(planned, device), [&] { print(planned, device); });
+  return show(arguments, json_of(planned, device), [&] { print(planned, device); });
+}
+
+int inspect_mlp(Arguments& arguments) {
+  std::vector<PlainMlp> networks;
+  std::vector<NamedProblem> problems;
+  for (const std::string& text : arguments.mlps) {
+    networks.push_back(plain_mlp(parse_widths(text, "--mlp"), parse_formats(arguments.type), arguments.samples.value_or(65536)));
+    problems.push_back({to_string(networks.back()), Engine::problem(networks.back().mlp())});
+  }
+  PlanOptions options = plan_options(arguments);
+  if (arguments.compiled) return show_compiled(arguments, problems, options);
+  if (networks.size() > 1)
+    throw std::invalid_argument(fmt::format("--mlp is given {} times; only --compiled takes several", networks.size()));
+  require_svg(arguments);
+  const Device device = find_device(arguments);
+  options.experimental.edit().tuning = device.tuning;
+  const PlannedMlp planned{networks.front(), make_plan(std::get<MlpProblem>(problems.front().problem), device.limits, options)};
+  const bool source = arguments.shown.source;
+  return show(
+      arguments, json_of(planned, device, source), [&] { print(planned, device, source); },
+      [&] { return picture_of(planned, device); });
 }
 
 int inspect(Arguments& arguments) {
+  if (!arguments.mlps.empty()) return inspect_mlp(arguments);
   if (!arguments.convolutions.empty()) return inspect_convolution(arguments);
   if (!arguments.model.empty()) {
     const ModelFile model = open_model(arguments.model);
@@ -241,30 +279,22 @@ int inspect(Arguments& arguments) {
       const Device device = find_device(arguments);
       products = products_of(model, arguments.columns.value_or(1), device);
     }
-    return show(arguments.json, json_of(model, products), [&] { print(model, products); });
+    return show(arguments, json_of(model, products), [&] { print(model, products); });
   }
-  if (arguments.tables) return show(arguments.json, tables_json(), [] { std::cout << tables_json(); });
-  if (arguments.as == "list") return show(arguments.json, device_classes_json(), print_device_classes);
+  if (arguments.tables) return show(arguments, tables_json(), [] { std::cout << tables_json(); });
+  if (arguments.as == "list") return show(arguments, device_classes_json(), print_device_classes);
   const std::vector<Problem> problems = problems_of(arguments);
   PlanOptions options = plan_options(arguments);
   if (arguments.compiled) return show_compiled(arguments, problems, options);
   if (problems.size() > 1)
     throw std::invalid_argument(fmt::format("--shape is given {} times; only --compiled takes several", problems.size()));
-  if (!arguments.image.empty() && !lower(arguments.image).ends_with(".svg"))
-    throw std::invalid_argument("--image: '" + arguments.image + "' does not end in .svg, the only format that is written");
+  require_svg(arguments);
   const Device device = find_device(arguments);
   options.experimental.edit().tuning = device.tuning;
   const Planned planned = plan_of(arguments, problems.front(), device, options);
-  arguments.json.open();
-  std::optional<OutputFile> image;
-  if (!arguments.image.empty()) {
-    image.emplace(arguments.image);
-    image->write(picture_of(planned, device));
-  }
-  if (!arguments.json.to_standard_output()) print(planned, device, arguments.shown);
-  if (image) image->commit();
-  arguments.json.write(json_of(planned, device, arguments.shown));
-  return 0;
+  return show(
+      arguments, json_of(planned, device, arguments.shown), [&] { print(planned, device, arguments.shown); },
+      [&] { return picture_of(planned, device); });
 }
 
 }  // namespace
@@ -325,6 +355,16 @@ void add_inspect(CLI::App& app, int& status) {
   exclude_all_but(verb, convolution,
                   {"--help", "--type", "--kernel", "--precision", "--split-k", "--runs", "--device", "--api", "--as",
                    "--no-device", "MODEL", "--compiled"});
+  const Option mlp =
+      add_option(verb, "--mlp", arguments->mlps, "WIDTH,WIDTH[,...]",
+                 "The network of fully connected layers that is shown: the first layer's inputs, then each layer's "
+                 "outputs, as in 3,64,64,4; with --compiled as often as wanted. --type is of WEIGHTS/INPUT")
+          .one_word_each();
+  add_number(verb, "--samples", arguments->samples, parse_size, "N", "How many samples go through the network (default: 65536)")
+      .needs(mlp);
+  exclude_all_but(verb, mlp,
+                  {"--help", "--samples", "--type", "--precision", "--runs", "--device", "--api", "--as", "--no-device", "MODEL",
+                   "--compiled", "--source", "--image"});
   exclude_all_but(verb, model, {"--help", "--as", "--device", "--no-device", "--api"});
   add_number(verb, "--columns", arguments->columns, parse_size, "N",
              "Show also what would run for the products of a model's matrices with one of so many columns (--as or --device "
@@ -340,6 +380,7 @@ void add_inspect(CLI::App& app, int& status) {
       "  glgemm inspect --size 1024 --image plan.svg\n"
       "  glgemm inspect --size 8192 --memory-limit 256M --json plan.json\n"
       "  glgemm inspect --convolution 1x56x56x64,64x3x3,padding=1\n"
+      "  glgemm inspect --mlp 3,64,64,64,4 --samples 1000000 --as nvidia-ampere\n"
       "  glgemm inspect model.gguf\n"
       "  glgemm inspect model.gguf --as nvidia-ampere --columns 512");
   verb.on_run([arguments, &status] { status = inspect(*arguments); });

@@ -63,12 +63,14 @@ std::vector<PassedOver> passed_over(const Planned& planned, const Device& device
 
 /// For people.
 std::string_view stage_name(Stage stage) {
-  constexpr std::array<std::string_view, stage_count> names{"pack A", "pack B", "multiply", "add up", "copy", "convolve"};
+  constexpr std::array<std::string_view, stage_count> names{"pack A", "pack B",   "multiply", "add up",
+                                                            "copy",   "convolve", "layers"};
   return names.at(static_cast<std::size_t>(stage));
 }
 
 std::string_view stage_key(Stage stage) {
-  constexpr std::array<std::string_view, stage_count> names{"pack_a", "pack_b", "multiply", "reduce", "copy", "depthwise"};
+  constexpr std::array<std::string_view, stage_count> names{"pack_a", "pack_b",    "multiply", "reduce",
+                                                            "copy",   "depthwise", "layers"};
   return names.at(static_cast<std::size_t>(stage));
 }
 

@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string_view role(Stage stage) {
-  constexpr std::array<std::string_view, stage_count> names{"pack", "pack", "product", "reduce", "copy", "depthwise"};
+  constexpr std::array<std::string_view, stage_count> names{"pack", "pack", "product", "reduce", "copy", "depthwise", "layers"};
   return names.at(static_cast<std::size_t>(stage));
 }
 
@@ -68,9 +68,10 @@ Compiled compile(const std::string& device, std::span<const Problem> problems, c
   });
 }
 
-Compiled compile(const std::string& device, std::span<const NamedProblem> convolutions, const PlanOptions& options) {
+Compiled compile(const std::string& device, std::span<const NamedProblem> problems, const PlanOptions& options) {
   return compile_on(device, [&](Engine& engine, const auto& add) {
-    for (const NamedProblem& each : convolutions) add(engine.compile(engine.plan(each.problem, options)), each.name);
+    for (const auto& [name, problem] : problems)
+      add(std::visit([&](const auto& each) { return engine.compile(engine.plan(each, options)); }, problem), name);
   });
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <glgemm/engine.hpp>
@@ -32,13 +33,13 @@ struct Compiled {
 /// @throws GlError      the driver refused a program
 Compiled compile(const std::string& device, std::span<const Problem> problems, const PlanOptions& options);
 
-/// A convolution, and what it is called.
+/// A convolution or a network, and what it is called.
 struct NamedProblem {
   std::string name;
-  ConvolutionProblem problem;
+  std::variant<ConvolutionProblem, MlpProblem> problem;
 };
-/// The same for convolutions.
-Compiled compile(const std::string& device, std::span<const NamedProblem> convolutions, const PlanOptions& options);
+/// The same for these.
+Compiled compile(const std::string& device, std::span<const NamedProblem> problems, const PlanOptions& options);
 
 /// For people: a row for each program, and below it what the driver said.
 void print(const Compiled& compiled, std::ostream& out);

@@ -24,11 +24,13 @@ array([[ 322.,  790.],
 matmul      NumPy's matmul, on the device
 gemm        alpha op(A) op(B) + beta C + D + bias, and an activation
 convolve    convolutions of images, plain and transposed
+mlp         networks of fully connected layers, each a Layer
 stream      products larger than the device or the memory, in the background
 explain     what a product would do, and whether it copies
 Engine      a device, or the OpenGL context of the application (moderngl's, for one)
 Array       what lies on a device
-Job         a product or convolution that is enqueued piece by piece, within a frame's budget; Engine.start() and start_convolve() make it
+Job         a product, convolution or network that is enqueued piece by piece, within a frame's budget; Engine.start(), start_convolve() and
+            start_mlp() make it
 Accelerators  several devices at once
 quantize    rounds a matrix to codes of 4 to 8 bits
 load        a model's file, .gguf or .safetensors
@@ -40,6 +42,7 @@ The tutorial is docs/python.md; docs/weights.md is about quantised matrices.
 from ._convolve import convolve
 from ._core import Array, DeviceLost, Error, Job, Unsupported, __version__
 from ._engine import Engine, default_engine
+from ._mlp import Layer, mlp
 from ._products import explain, gemm, matmul
 from ._stream import Accelerators, Future, stream
 from ._weights import Model, Quantized, from_awq, from_gptq, load, quantize
@@ -52,6 +55,7 @@ __all__ = [
     "Error",
     "Future",
     "Job",
+    "Layer",
     "Model",
     "Quantized",
     "Unsupported",
@@ -63,6 +67,7 @@ __all__ = [
     "gemm",
     "load",
     "matmul",
+    "mlp",
     "quantize",
     "stream",
     "__version__",

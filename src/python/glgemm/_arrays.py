@@ -1,6 +1,6 @@
 """What all other modules build on: NumPy's arrays as operands, and the operations by their names.
 
-Each module imports those before it alone: _arrays, _weights, _engine, _products, _stream, _convolve.
+Each module imports those before it alone: _arrays, _weights, _engine, _products, _stream, _convolve, _mlp.
 """
 
 from __future__ import annotations

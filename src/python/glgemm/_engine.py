@@ -304,6 +304,15 @@ class Engine(OfThisProcess):
         job: _core.Job = operations["start_convolve"](self, x, w, bias, **options)
         return job
 
+    def mlp(self, x: Any, layers: Sequence[tuple[Any, ...]], **options: Any) -> Any:
+        """glgemm.mlp() on this engine."""
+        return operations["mlp"](x, layers, engine=self, **options)
+
+    def start_mlp(self, x: Any, layers: Sequence[tuple[Any, ...]], **options: Any) -> _core.Job:
+        """A network with mlp()'s arguments as a Job, as start() makes one of a product; `out` is an Array, or None."""
+        job: _core.Job = operations["start_mlp"](self, x, layers, **options)
+        return job
+
     def stream(self, a: Any, b: Any, **options: Any) -> Any:
         """glgemm.stream() on this engine."""
         return operations["stream"](a, b, engine=self, **options)

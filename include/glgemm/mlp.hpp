@@ -1,0 +1,47 @@
+// A network of fully connected layers (a multilayer perceptron) as a value.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include <glgemm/export.hpp>
+#include <glgemm/gemm.hpp>
+
+namespace glgemm {
+
+/// One fully connected layer: y = act(op(W) x + bias), where op(W) has a row for each output and a column for each input.
+struct MlpLayer {
+  BufferView weights{};  ///< W, of any type that a product takes; quantised ones too, whose codes lie along the inputs
+  Op op = Op::none;
+  /// An element for each output, of the type of what the layer gives: of the sums' type for a hidden layer (f32, where weights
+  /// and input are floats of 32 bits or fewer), of the output's type for the last one.
+  std::optional<BufferPlace> bias{};
+  Activation activation{};
+};
+
+/// A network
+///
+///     output = act_L(W_L ... act_2(W_2 act_1(W_1 input + b_1) + b_2) ... + b_L)
+///
+/// on buffers of the engine's context, for `input.columns` samples at once. A sample is a column of the input and of the output:
+/// input is (inputs of the first layer) x samples, output is (outputs of the last layer) x samples. Where each sample's numbers
+/// lie one behind the other, the view's layout is Layout::column_major. Any number of samples, 0 too; 1 to 16 layers of any widths.
+///
+/// What hidden layers give has the sums' type and is not rounded further. The error of an output is bounded layer by layer: with
+/// E the bound of the errors of a layer's input, |W| E + gamma_k |W| (|x| + E) bounds those of its sums; an activation multiplies a
+/// bound by the greatest of its slopes and adds its own error. check_mlp() of verify.hpp computes that bound.
+///
+/// A plan decides which layers run in one dispatch, with what is between them kept in registers and shared memory, and which run
+/// as a product each: see Engine::run().
+struct Mlp {
+  static constexpr std::size_t max_layers = 16;
+
+  std::span<const MlpLayer> layers{};  ///< the first one first; must live as long as the value is used
+  BufferView input{};
+  BufferView output{};
+  /// Used instead of the engine's own workspace.
+  std::optional<Workspace> workspace{};
+};
+
+}  // namespace glgemm
