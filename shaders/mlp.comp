@@ -65,7 +65,9 @@ int from = 0;
 int value_at(int row, int j) { return from + row * columns + j; }
 #endif
 
-int rounded_up(int rows) { return (rows + 3) / 4 * 4; }
+// Inputs are taken by so many at a time: behind the last one there are zeros.
+const int step_of_inputs = GROUPS > 1 ? STEP_K : 4;
+int rounded_up(int rows) { return (rows + step_of_inputs - 1) / step_of_inputs * step_of_inputs; }
 
 // Samples s, ..., s + 3 of row `row` of the input; the last sample is repeated, and behind the last row there are zeros.
 vec4 input_at(int row, int s) {
@@ -136,12 +138,10 @@ shared vec4 Weights[WIDTH * (STEP_K / 4 + 1)];  // a row for each output, and a 
 #include "mlp_layer.glsl"
 #undef ROWS
 #undef LAYER
-#if GROUPS > 1
-// A layer of few outputs.
+// A last layer of few outputs, with several groups. It leaves rows as they are that another layer would read.
 #define ROWS FEW_ROWS
 #define LAYER low_layer
 #include "mlp_layer.glsl"
-#endif
 
 // Applies the activations that the layers' text has not: element by element, so that they are compiled once.
 #if EPILOGUE
@@ -192,7 +192,7 @@ void main() {
     ivec4 sizes = layers[3 * l], strides = layers[3 * l + 1], parameters = layers[3 * l + 2];
     bool last = l + 1 == size.x;
 #if GROUPS > 1
-    if (sizes.y > GROUPS * FEW_ROWS)
+    if (!last || sizes.y > GROUPS * FEW_ROWS)
       tall_layer(0, sizes, strides, parameters, last);
     else
       low_layer(0, sizes, strides, parameters, last);

@@ -2,6 +2,7 @@
 //
 // With several groups `first` is 0, all invocations call it, and it ends before they may read each other's results.
 
+#if GROUPS > 1 || ROWS == TILE_M
 void LAYER(int first, ivec4 sizes, ivec4 strides, ivec4 parameters, bool last) {
   PRECISE_SUMS vec4 sums[ROWS][columns];
   for (int i = 0; i < ROWS; ++i)
@@ -41,8 +42,7 @@ void LAYER(int first, ivec4 sizes, ivec4 strides, ivec4 parameters, bool last) {
     }
 #endif
     barrier();
-    int end = min(step_vectors, (sizes.x - k0 + 3) / 4);  // the same for all: else NVIDIA's compilers move each sum in each turn
-    for (int v = 0; v < end; ++v) {
+    for (int v = 0; v < step_vectors; ++v) {  // behind the last input there are zeros: a turn that ends early costs more than these
       vec4 w[ROWS];
       for (int i = 0; i < ROWS; ++i) w[i] = Weights[(group + i * GROUPS) * (step_vectors + 1) + v];
       ADD_FOUR(k0 + 4 * v)
@@ -107,3 +107,4 @@ void LAYER(int first, ivec4 sizes, ivec4 strides, ivec4 parameters, bool last) {
   }
 #endif
 }
+#endif

@@ -147,9 +147,9 @@ GLGEMM_VERIFY_EXPORT Check check_convolution(const ConvolutionProblem& problem, 
 
 /// A layer of a network of fully connected layers, see mlp.hpp, on the host.
 struct HostLayer {
-  Matrix<float> weights;    ///< op(W): outputs x inputs; of quantised weights what the codes stand for
-  std::vector<float> bias;  ///< an element for each output; empty: none
-  Activation activation;
+  Matrix<float> weights{0, 0};  ///< op(W): outputs x inputs; of quantised weights what the codes stand for
+  std::vector<float> bias{};    ///< an element for each output; empty: none
+  Activation activation{};
 };
 
 /// Checks what a network whose sums are in f32 gave for `input`, which is inputs x samples; `output` is outputs x samples, of

@@ -68,7 +68,7 @@ Fit fit_of(DeviceClass device) {
       {intel_gen8, intel_gen8, {.registers = 56, .large_block_k = 32, .turns = 2, .integers = 0, .codes = 24, .offsets = 20}},
       {intel_gen9, intel_gen12, {.registers = 56, .large_block_k = 32, .turns = 2, .integers = 0}},
       {intel_xe_hpg, intel_xe2, {.registers = 56, .large_block_k = 32, .turns = 2, .integers = 24}},
-      {apple_m1, apple_m1, {.registers = 96, .large_block_k = 16, .turns = 1, .integers = 0, .pairs = 32}},
+      {apple_m1, apple_m1, {.registers = 95, .large_block_k = 16, .turns = 1, .integers = 0, .pairs = 32}},
       {adreno_5xx, adreno_6xx, {.registers = 72, .large_block_k = 8, .turns = 1, .integers = 32, .narrow = 8}},
       {adreno_7xx, adreno_8xx, {.registers = 108, .large_block_k = 8, .turns = 1, .integers = 48}},
   };

@@ -44,6 +44,7 @@ class MlpFamily final : public FamilyOf<Family, about, list> {
   std::string conflict(const MlpKernel& k) const override {
     if (k.groups > 1 && k.groups * k.tile_m != k.width)
       return fmt::format("mlp: {} groups of {} outputs are not width={}", k.groups, k.tile_m, k.width);
+    if (k.groups > 1 && k.width % k.step_k != 0) return fmt::format("mlp: width={} is no multiple of step_k={}", k.width, k.step_k);
     if (k.groups == 1 && k.tile_m < 8) return fmt::format("mlp: tile_m={} is 8 or 16 with one group", k.tile_m);
     if ((k.vectors & 10) == 8) return fmt::format("mlp: vectors={} has 8 without 2", k.vectors);
     if (k.groups > 1 && k.lanes * k.groups * 4 % k.step_k != 0)
@@ -111,9 +112,9 @@ std::vector<Kernel> mlp_candidates(std::span<const Problem> layers, const Limits
     for (; k.tile_n >= 4; k.tile_n /= 2) add();
     return result;
   }
-  // Compilers for devices with few registers spill with 64 sums, Intel's before Skylake with 32: tests/kernels/gpu_code.cpp has them compile this.
+  // Compilers for devices with few registers spill with 64 sums, Intel's with 32: tools/gpu-code --check has them compile this.
   // A subgroup, or two, are enough for a workgroup: many of these fit beside each other, and wait for each other's barriers less.
-  const bool has_least = is_between(limits.device_class, DeviceClass::intel_gen7, DeviceClass::intel_gen8);
+  const bool has_least = is_between(limits.device_class, DeviceClass::intel_gen7, DeviceClass::intel_xe2);
   const int most_sums = has_least ? 16 : traits(limits).max_registers <= 128 ? 32 : 64;
   for (int sums = most_sums; sums >= 16; sums /= 2) {
     k.tile_m = std::min(8, sums / 4);
