@@ -18,7 +18,7 @@
 namespace glgemm {
 namespace {
 
-constexpr double u = 0x1p-24, infinity = std::numeric_limits<double>::infinity();
+constexpr double roundoff_of_f32 = 0x1p-24, no_bound = std::numeric_limits<double>::infinity();
 
 bool is_integer(double x) {
   return std::trunc(x) == x;
@@ -37,7 +37,7 @@ struct Values {
 
 Values apply(const HostLayer& layer, const Values& x) {
   const std::int64_t outputs = layer.weights.rows(), inputs = layer.weights.columns();
-  const double steps = static_cast<double>(inputs) + 3, gamma = steps * u / (1 - steps * u) + steps * 0x1p-53;
+  const double steps = static_cast<double>(inputs) + 3, gamma = steps * roundoff_of_f32 / (1 - steps * roundoff_of_f32) + steps * 0x1p-53;
   Values result;
   for (std::int64_t i = 0; i < outputs; ++i) {
     const auto row = static_cast<std::size_t>(i);
@@ -53,13 +53,13 @@ Values apply(const HostLayer& layer, const Values& x) {
       largest = std::max({largest, magnitude, std::abs(x.value[at])});
     }
     double bound = carried + gamma * size + steps * 0x1p-126 * 2 * largest;
-    if (!(size * (1 + gamma) < static_cast<double>(std::numeric_limits<float>::max()))) bound = infinity;
+    if (!(size * (1 + gamma) < static_cast<double>(std::numeric_limits<float>::max()))) bound = no_bound;
     const Activation& activation = layer.activation;
     result.value.push_back(verify::activation_value(activation, sum));
     if (activation.kind() != ActivationKind::none)
-      bound = static_cast<double>(verify::carried(activation, sum, bound) + 16 * u * verify::activation_scale(activation, sum)) + 0x1p-126;
-    if (!(std::abs(result.value.back()) + bound < static_cast<double>(std::numeric_limits<float>::max()))) bound = infinity;
-    if (exact && size < 1 / u && std::abs(result.value.back()) < 1 / u) bound = 0;
+      bound = static_cast<double>(verify::carried(activation, sum, bound) + 16 * roundoff_of_f32 * verify::activation_scale(activation, sum)) + 0x1p-126;
+    if (!(std::abs(result.value.back()) + bound < static_cast<double>(std::numeric_limits<float>::max()))) bound = no_bound;
+    if (exact && size < 1 / roundoff_of_f32 && std::abs(result.value.back()) < 1 / roundoff_of_f32) bound = 0;
     result.bound.push_back(bound);
   }
   return result;
@@ -68,7 +68,7 @@ Values apply(const HostLayer& layer, const Values& x) {
 /// What the rounding to C's type adds to a bound.
 template <class C>
 double rounded(double value, double bound) {
-  if (bound == infinity) return bound;  // the value may be NaN
+  if (bound == no_bound) return bound;  // the value may be NaN
   if constexpr (SmallFloat<C>)
     return bound + std::ldexp(0.5, -C::fraction_bits) * (std::abs(value) + bound) + (sizeof(C) == 2 && C::fraction_bits > 7 ? 0x1p-25 : 0x1p-126);
   return bound;
@@ -118,7 +118,7 @@ Check check_mlp(std::span<const HostLayer> layers, const Matrix<float>& input, c
       const bool overflows = std::isinf(got) && std::signbit(got) == std::signbit(expected) &&
                              std::abs(expected) + bound >= overflows_at;
       const bool same = std::isnan(expected) ? std::isnan(got) : got == expected;
-      const double ratio = bound == infinity || overflows || same ? 0 : error <= bound ? error / bound : infinity;
+      const double ratio = bound == no_bound || overflows || same ? 0 : error <= bound ? error / bound : no_bound;
       check.passed = check.passed && ratio <= 1;
       ++check.compared;
       ratios.push_back(ratio);
