@@ -411,7 +411,9 @@ def main_loop(program, products=0):
     if not loops:
         return {}
     most = max(_products(program, loop) for loop in loops)
-    most = min(most, products or most)  # a loop around several such loops is not meant
+    # Of a known number: an innermost loop that has it, or a whole part of it. A loop around several such loops has more.
+    innermost = [_products(program, loop) for loop in loops if not any(set(other) < set(loop) for other in loops)]
+    most = max((count for count in innermost if products and 16 * count >= products and products % count == 0), default=most)
     inner = min((loop for loop in loops if _products(program, loop) >= 0.9 * most), key=len)
     once = _products(program, inner)
     around = [loop for loop in loops if set(inner) < set(loop)]
