@@ -252,13 +252,15 @@ class GLGEMM_EXPORT Engine {
 
   /// Enqueues a network of fully connected layers, see mlp.hpp, on the context's command stream; does not wait for the GPU.
   ///
-  /// Where weights and input are f32, f16 or bf16 and layers are narrow enough, one dispatch runs several layers, all of them where
-  /// that is fastest: what is between them never leaves the chip. Others run as a product each. MlpPlan says which, and why. Such a
-  /// dispatch reads its layers' weights from one buffer and their biases from one: where they lie in several, each call copies them.
+  /// Where weights and input are f32, f16 or bf16 and layers are narrow enough, one dispatch runs several layers, all of them
+  /// where that is fastest: what is between them never leaves the chip. Others run as a product each. MlpPlan says which, and
+  /// why. Such a dispatch reads its layers' weights from one buffer and their biases from one: where they lie in several, each
+  /// call copies them.
   ///
   /// With Precision::reproducible the bits are those of the layers as products. What gemm() says of first calls, slices, barriers
   /// and OpenGL's state holds here too.
-  /// @throws std::invalid_argument  no layers or more than 16, sizes or types disagree, a view leaves its buffer or is misaligned,
+  /// @throws std::invalid_argument  no layers or more than 16, sizes or types disagree, a view leaves its buffer or is
+  /// misaligned,
   ///                                the output overlaps what is read, or options.kernel is set; the message has the layer
   /// @throws Unsupported, OutOfMemory, GlError, DeviceLost  as gemm()
   void run(const Mlp& mlp, const PlanOptions& options = {}, Report* report = nullptr);

@@ -101,7 +101,8 @@ struct ProgramKey {
   /// Tables say where the elements of A, B or C lie. In a pack program, A is the packed operand.
   bool indexed_a = false, indexed_b = false, indexed_c = false;
   /// blocked without panels: the operand's neighbours in memory are neighbours along k.
-  /// gemv has b_along_k alone, where A is quantised or read by vectors: the same of B, whose columns it then reads 16 bytes at a time.
+  /// gemv has b_along_k alone, where A is quantised or read by vectors: the same of B, whose columns it then reads 16 bytes at a
+  /// time.
   bool a_along_k = false;
   bool b_along_k = false;
   /// Halves and 8-bit floats are decoded by integers, for a driver that cannot unpack them.
@@ -422,8 +423,8 @@ GLGEMM_EXPORT ConvolutionPlan make_plan(const ConvolutionProblem& problem, const
 
 /// A network as far as planning is concerned.
 struct MlpProblem {
-  /// Each layer as a product: its weights are A, samples are B's and C's columns, its bias is for each row. What hidden layers give
-  /// is of the sums' type; where it lies is the plan's to say.
+  /// Each layer as a product: its weights are A, samples are B's and C's columns, its bias is for each row. What hidden layers
+  /// give is of the sums' type; where it lies is the plan's to say.
   std::vector<Problem> layers;
   /// From the first to behind the last byte of all weights where they lie in one buffer, and of all biases; 0 where they lie in
   /// several.
@@ -433,9 +434,9 @@ struct MlpProblem {
   friend bool operator==(const MlpProblem&, const MlpProblem&) = default;
 };
 
-/// How a network runs: cut into pieces of samples, and into groups of layers. A group is one dispatch of a program of its own (mlp.comp),
-/// which keeps what is between its layers on the chip; or it is one layer, and a product. What a group leaves for the next lies in the
-/// workspace.
+/// How a network runs: cut into pieces of samples, and into groups of layers. A group is one dispatch of a program of its own
+/// (mlp.comp), which keeps what is between its layers on the chip; or it is one layer, and a product. What a group leaves for the
+/// next lies in the workspace.
 struct MlpPlan {
   struct Group {
     std::size_t first = 0, count = 1;     ///< its layers

@@ -26,11 +26,12 @@ struct MlpLayer {
 ///
 /// on buffers of the engine's context, for `input.columns` samples at once. A sample is a column of the input and of the output:
 /// input is (inputs of the first layer) x samples, output is (outputs of the last layer) x samples. Where each sample's numbers
-/// lie one behind the other, the view's layout is Layout::column_major. Any number of samples, 0 too; 1 to 16 layers of any widths.
+/// lie one behind the other, the view's layout is Layout::column_major. Any number of samples, 0 too; 1 to 16 layers of any
+/// widths.
 ///
 /// What hidden layers give has the sums' type and is not rounded further. The error of an output is bounded layer by layer: with
-/// E the bound of the errors of a layer's input, |W| E + gamma_k |W| (|x| + E) bounds those of its sums; an activation multiplies a
-/// bound by the greatest of its slopes and adds its own error. check_mlp() of verify.hpp computes that bound.
+/// E the bound of the errors of a layer's input, |W| E + gamma_k |W| (|x| + E) bounds those of its sums; an activation multiplies
+/// a bound by the greatest of its slopes and adds its own error. check_mlp() of verify.hpp computes that bound.
 ///
 /// A plan decides which layers run in one dispatch, with what is between them kept in registers and shared memory, and which run
 /// as a product each: see Engine::run().

@@ -155,15 +155,16 @@ struct HostLayer {
 /// Checks what a network whose sums are in f32 gave for `input`, which is inputs x samples; `output` is outputs x samples, of
 /// float, half or bfloat16. With `samples` of 0 or more, so many samples are compared: the first, the last, and random ones.
 ///
-/// The reference is computed in double, layer by layer, and with it a bound. With x a layer's input and E the bound of its errors,
-/// the error of a sum with its bias b is at most |W| E + gamma_K (|W| (|x| + E) + |b|), with K = k + 3 (the bias's addition, and two
-/// operations of kernels that scale the sums of groups of codes). An activation multiplies that by the greatest of its slopes, and adds
-/// 16 u of what Activation's accuracy is relative to. The output's own rounding, and what numbers that are flushed to zero may change,
-/// come on top. Where a bound leaves f32's range, any result is right.
+/// The reference is computed in double, layer by layer, and with it a bound. With x a layer's input and E the bound of its
+/// errors, the error of a sum with its bias b is at most |W| E + gamma_K (|W| (|x| + E) + |b|), with K = k + 3 (the bias's
+/// addition, and two operations of kernels that scale the sums of groups of codes). An activation multiplies that by the greatest
+/// of its slopes, and adds 16 u of what Activation's accuracy is relative to. The output's own rounding, and what numbers that
+/// are flushed to zero may change, come on top. Where a bound leaves f32's range, any result is right.
 ///
-/// Such a bound grows by |W| in each layer: of dense layers of 64 inputs it is past the numbers themselves after six. So deep networks
-/// are best checked with integers. Where weights, biases, input and the activations' parameters are integers, activations are none,
-/// relu, leaky_relu or clamp, and no sum of magnitudes reaches 2^24, the output must be equal, and the method is "exact".
+/// Such a bound grows by |W| in each layer: of dense layers of 64 inputs it is past the numbers themselves after six. So deep
+/// networks are best checked with integers. Where weights, biases, input and the activations' parameters are integers,
+/// activations are none, relu, leaky_relu or clamp, and no sum of magnitudes reaches 2^24, the output must be equal, and the
+/// method is "exact".
 /// @throws std::invalid_argument  no layers, or sizes disagree
 template <class C = float>
 GLGEMM_VERIFY_EXPORT Check check_mlp(std::span<const HostLayer> layers, const Matrix<float>& input, const Matrix<C>& output,

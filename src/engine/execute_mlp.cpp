@@ -74,8 +74,8 @@ Parameters parameters_of(const MlpCall& call, const MlpPlan::Group& group) {
   const Workspace workspace = workspace_of(call.mlp.workspace, *call.work);
   const std::vector<CopiedAt> copies = copied_at(plan.problem, group.first, group.count);
   Parameters result;
-  const auto add = [&](Span& all, std::vector<std::int64_t>& places, const Window& copied, std::int64_t in_copy, const BufferPlace& own,
-                       std::int64_t bytes) {
+  const auto add = [&](Span& all, std::vector<std::int64_t>& places, const Window& copied, std::int64_t in_copy,
+                       const BufferPlace& own, std::int64_t bytes) {
     const bool is_copied = copied.size_bytes > 0;
     const std::int64_t at = is_copied ? workspace.offset_bytes + copied.offset_bytes + in_copy : own.offset_bytes;
     places.push_back(at);
@@ -117,7 +117,8 @@ void run_layers(Engine::State& state, const MlpCall& call, const Runnable& at, s
   dispatch.set(at_a,
                bind(binding_a, 1, Role::a, {input.buffer, input.offset_bytes}, at.step.b.size_bytes) / element_bytes(input.type),
                in.row, in.column, 0);
-  dispatch.set(at_c, dispatch.bind(binding_c, {output.buffer, output.offset_bytes}, at.step.c.size_bytes) / element_bytes(output.type),
+  dispatch.set(at_c,
+               dispatch.bind(binding_c, {output.buffer, output.offset_bytes}, at.step.c.size_bytes) / element_bytes(output.type),
                out.row, out.column, 0);
   const std::int64_t weights_begin = bind(binding_b, 2, Role::b, {parameters.weights.buffer, parameters.weights.begin},
                                           parameters.weights.end - parameters.weights.begin),
@@ -128,7 +129,9 @@ void run_layers(Engine::State& state, const MlpCall& call, const Runnable& at, s
     const Problem& layer = layers[i];
     const std::int64_t weight_bytes = element_bytes(layer.a.format.type), bias_bytes = element_bytes(layer.c.format.type),
                        weights = (weights_begin + parameters.weights_at[i] - parameters.weights.begin) / weight_bytes,
-                       bias = layer.bias == Bias::none ? 0 : (biases_begin + parameters.biases_at[i] - parameters.biases.begin) / bias_bytes;
+                       bias = layer.bias == Bias::none
+                                  ? 0
+                                  : (biases_begin + parameters.biases_at[i] - parameters.biases.begin) / bias_bytes;
     const Strides stride = strides(layer, Role::a);
     const bool is_in_vectors = layer.k % 4 == 0 && stride.column == 1 && stride.row % 4 == 0 && weights % 4 == 0;
     const Activation& activation = call.layers[group.first + i].activation;
@@ -151,9 +154,11 @@ std::optional<Runnable> MlpSteps::next_from(MlpCursor& at, Here& here, double wo
   here = {step->group, step->sample};
   const PreparedMlp::Group& group = prepared.groups[step->group];
   if (step->step.stage == Stage::layers) return Runnable{step->step, group.program, group.rate};
-  const Plan* const plan = &product_of(prepared.plan, prepared.plan.groups[step->group],
-                                       std::min(prepared.plan.piece_samples, prepared.plan.problem.layers.front().n - step->sample));
-  return runnable(*group.products[static_cast<std::size_t>(plan - prepared.plan.groups[step->group].products.data())], step->step);
+  const Plan* const plan =
+      &product_of(prepared.plan, prepared.plan.groups[step->group],
+                  std::min(prepared.plan.piece_samples, prepared.plan.problem.layers.front().n - step->sample));
+  return runnable(*group.products[static_cast<std::size_t>(plan - prepared.plan.groups[step->group].products.data())],
+                  step->step);
 }
 
 const Call& MlpSteps::product() {
@@ -162,7 +167,8 @@ const Call& MlpSteps::product() {
   const MlpPlan::Group& group = plan.groups[here_.group];
   const std::int64_t samples = std::min(plan.piece_samples, plan.problem.layers.front().n - here_.sample);
   const auto index = static_cast<std::size_t>(&product_of(plan, group, samples) - group.products.data());
-  product_ = make_call(product_at(call_, here_.group, here_.sample), call_.prepared->groups[here_.group].products[index], *call_.work);
+  product_ =
+      make_call(product_at(call_, here_.group, here_.sample), call_.prepared->groups[here_.group].products[index], *call_.work);
   product_at_ = here_;
   return product_;
 }
@@ -203,7 +209,8 @@ void MlpSteps::upload(Engine::State& state) const {
     const std::vector<CopiedAt> copies = copied_at(plan.problem, group.first, group.count);
     const auto copy = [&](const Window& to, std::int64_t at, unsigned buffer, std::int64_t from, std::int64_t bytes) {
       if (to.size_bytes == 0 || bytes == 0) return;
-      gl::copy_lines(state.api, {buffer, from, bytes}, {workspace.buffer, workspace.offset_bytes + to.offset_bytes + at, bytes}, bytes);
+      gl::copy_lines(state.api, {buffer, from, bytes}, {workspace.buffer, workspace.offset_bytes + to.offset_bytes + at, bytes},
+                     bytes);
     };
     for (std::size_t i = 0; i < group.count; ++i) {
       const MlpLayer& layer = call_.layers[group.first + i];

@@ -44,17 +44,19 @@ MlpProblem Engine::problem(const Mlp& mlp) {
   for (std::size_t i = 0; i < count; ++i) {
     const MlpLayer& layer = mlp.layers[i];
     const bool last = i + 1 == count;
-    BufferView input{.rows = i > 0 ? rows(mlp.layers[i - 1]) : 0, .columns = mlp.input.columns, .layout = mlp.input.layout, .type = sums};
+    BufferView input{
+        .rows = i > 0 ? rows(mlp.layers[i - 1]) : 0, .columns = mlp.input.columns, .layout = mlp.input.layout, .type = sums};
     if (i == 0) input = mlp.input;
     if (input.rows != inputs(layer))
       throw std::invalid_argument(fmt::format("mlp: layer {} of {} has {} inputs, and {} has {} {}", i, count, inputs(layer),
-                                              i == 0 ? "the input" : "the layer before it", input.rows, i == 0 ? "rows" : "outputs"));
+                                              i == 0 ? "the input" : "the layer before it", input.rows,
+                                              i == 0 ? "rows" : "outputs"));
     sums = sum_type(layer.weights.type, input.type);
     BufferView output{.rows = rows(layer), .columns = mlp.input.columns, .layout = mlp.input.layout, .type = sums};
     if (last) output = mlp.output;
     if (output.rows != rows(layer) || output.columns != mlp.input.columns)
-      throw std::invalid_argument(fmt::format("mlp: the output is {}, and the last layer gives {}", size_text(output.rows, output.columns),
-                                              size_text(rows(layer), mlp.input.columns)));
+      throw std::invalid_argument(fmt::format("mlp: the output is {}, and the last layer gives {}",
+                                              size_text(output.rows, output.columns), size_text(rows(layer), mlp.input.columns)));
     Gemm product{.op_a = layer.op, .a = layer.weights, .b = input, .c = output};
     if (layer.bias) product.epilogue.bias = BiasView::for_each_row(layer.bias->buffer, layer.bias->offset_bytes);
     product.epilogue.activation = layer.activation;
@@ -117,7 +119,8 @@ std::vector<ProgramReport> Engine::compile(const MlpPlan& plan) {
   state_->check_usable("compile");
   std::vector<ProgramReport> reports;
   const auto add = [&](ProgramReport report) {
-    if (std::ranges::find(reports, report.program, &ProgramReport::program) == reports.end()) reports.push_back(std::move(report));
+    if (std::ranges::find(reports, report.program, &ProgramReport::program) == reports.end())
+      reports.push_back(std::move(report));
   };
   for (const MlpPlan::Group& group : plan.groups) {
     for (const Plan& product : group.products)

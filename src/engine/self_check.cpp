@@ -524,17 +524,18 @@ SelfCheck check_depthwise(Engine::State& state, const ProgramKey& key, const Lim
 
 // ---- Networks
 
-/// A small network of integers for a program of several layers: of widths up to the program's own, and with a last block of samples that
-/// is not full. Where the program does not read or write vectors, the numbers of a sample are neighbours.
+/// A small network of integers for a program of several layers: of widths up to the program's own, and with a last block of
+/// samples that is not full. Where the program does not read or write vectors, the numbers of a sample are neighbours.
 class SmallNetwork {
  public:
-  SmallNetwork(Engine::State& state, const ProgramKey& key, const Limits& limits) : state_(state), key_(key), limits_(limits), buffers_(state.api) {}
+  SmallNetwork(Engine::State& state, const ProgramKey& key, const Limits& limits)
+      : state_(state), key_(key), limits_(limits), buffers_(state.api) {}
 
   bool runs_rightly() {
     const std::int64_t width = parameter(key_.kernel, "width"), vectors = parameter(key_.kernel, "vectors");
     samples_ = kernels::samples_of_mlp(key_.kernel) + ((vectors & 5) == 0 ? 7 : 8);
-    std::vector<std::byte> input = matrix(key_.a.type, (vectors & 8) != 0 ? width / 2 - 4 : width / 2 - 1, samples_, (vectors & 1) == 0, call_.mlp.input,
-                                          [&](std::int64_t, std::int64_t) { return true; });
+    std::vector<std::byte> input = matrix(key_.a.type, (vectors & 8) != 0 ? width / 2 - 4 : width / 2 - 1, samples_,
+                                          (vectors & 1) == 0, call_.mlp.input, [&](std::int64_t, std::int64_t) { return true; });
     const auto cheap_or = [&](double low, double high, const Activation& cheap) {
       return key_.epilogue ? Activation::clamp(low, high) : cheap;
     };
@@ -568,15 +569,20 @@ class SmallNetwork {
     return view.offset_bytes + (view.layout == Layout::row_major ? i * view.ld + j : j * view.ld + i) * element_bytes(view.type);
   }
 
-  /// A matrix of small integers, 0 where `is_there` does not hold, with NaN before, behind and between its lines; `values_` then has them, row
-  /// after row.
+  /// A matrix of small integers, 0 where `is_there` does not hold, with NaN before, behind and between its lines; `values_` then
+  /// has them, row after row.
   template <class IsThere>
-  std::vector<std::byte> matrix(Type type, std::int64_t rows, std::int64_t columns, bool turned, BufferView& view, const IsThere& is_there) {
+  std::vector<std::byte> matrix(Type type, std::int64_t rows, std::int64_t columns, bool turned, BufferView& view,
+                                const IsThere& is_there) {
     const std::int64_t lines = turned ? columns : rows, line = turned ? rows : columns;
-    view = {.rows = rows, .columns = columns, .ld = turned ? line + 1 : round_up(line, 8), .offset_bytes = turned ? 4 : 16,
-            .layout = turned ? Layout::column_major : Layout::row_major, .type = type};
-    std::vector<std::byte> bytes(static_cast<std::size_t>(round_up(view.offset_bytes + lines * view.ld * element_bytes(type), 16) + 16),
-                                 std::byte{0xff});
+    view = {.rows = rows,
+            .columns = columns,
+            .ld = turned ? line + 1 : round_up(line, 8),
+            .offset_bytes = turned ? 4 : 16,
+            .layout = turned ? Layout::column_major : Layout::row_major,
+            .type = type};
+    std::vector<std::byte> bytes(
+        static_cast<std::size_t>(round_up(view.offset_bytes + lines * view.ld * element_bytes(type), 16) + 16), std::byte{0xff});
     values_.clear();
     for (std::int64_t i = 0; i < rows; ++i)
       for (std::int64_t j = 0; j < columns; ++j) {
@@ -595,8 +601,8 @@ class SmallNetwork {
     MlpLayer& layer = call_.layers.emplace_back();
     const bool in_vectors = call_.layers.size() == 2;
     const bool all_in_vectors = (parameter(key_.kernel, "vectors") & 8) != 0;
-    const std::vector<std::byte> bytes = matrix(key_.b.type, outputs, count, !all_in_vectors && !in_vectors && !last, layer.weights,
-                                                [](std::int64_t i, std::int64_t j) { return (i + j) % 8 == 0; });
+    const std::vector<std::byte> bytes = matrix(key_.b.type, outputs, count, !all_in_vectors && !in_vectors && !last,
+                                                layer.weights, [](std::int64_t i, std::int64_t j) { return (i + j) % 8 == 0; });
     layer.weights.offset_bytes += std::ssize(weights_);
     weights_.insert(weights_.end(), bytes.begin(), bytes.end());
     const std::vector<double> matrix_values = std::move(values_);
@@ -655,7 +661,8 @@ class SmallNetwork {
 
 SelfCheck check_layers(Engine::State& state, const ProgramKey& key, const Limits& limits) {
   if (SmallNetwork(state, key, limits).runs_rightly()) return SelfCheck::of_right({key});
-  return SelfCheck::wrong(key, fmt::format("a network of layers up to {} wide in integers is wrong", parameter(key.kernel, "width")));
+  return SelfCheck::wrong(key,
+                          fmt::format("a network of layers up to {} wide in integers is wrong", parameter(key.kernel, "width")));
 }
 
 /// Buffers of its own come and go meanwhile: afterwards others may have their names.

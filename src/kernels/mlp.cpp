@@ -30,7 +30,8 @@ constexpr Parameter<MlpKernel> list[] = {
     {"broadcast", "BROADCAST", &MlpKernel::broadcast, powers_of_two(1, 8),
      "with one group: lanes of a subgroup that read different weights and tell each other; 1: each reads all"},
     {"vectors", "BY_VECTORS", &MlpKernel::vectors, integers(0, 15),
-     "what is read or written 16 bytes at a time, a sum of 1: the input; 2: the weights of layers where they lie so; 4: the output; 8: with "
+     "what is read or written 16 bytes at a time, a sum of 1: the input; 2: the weights of layers where they lie so; 4: the "
+     "output; 8: with "
      "2, the weights of all layers"}};
 
 constexpr About about{.name = "mlp", .summary = "several layers of a network: what is between them stays on the chip"};
@@ -44,13 +45,15 @@ class MlpFamily final : public FamilyOf<Family, about, list> {
   std::string conflict(const MlpKernel& k) const override {
     if (k.groups > 1 && k.groups * k.tile_m != k.width)
       return fmt::format("mlp: {} groups of {} outputs are not width={}", k.groups, k.tile_m, k.width);
-    if (k.groups > 1 && k.width % k.step_k != 0) return fmt::format("mlp: width={} is no multiple of step_k={}", k.width, k.step_k);
+    if (k.groups > 1 && k.width % k.step_k != 0)
+      return fmt::format("mlp: width={} is no multiple of step_k={}", k.width, k.step_k);
     if (k.groups == 1 && k.tile_m < 8) return fmt::format("mlp: tile_m={} is 8 or 16 with one group", k.tile_m);
     if ((k.vectors & 10) == 8) return fmt::format("mlp: vectors={} has 8 without 2", k.vectors);
     if (k.groups > 1 && k.lanes * k.groups * 4 % k.step_k != 0)
       return fmt::format("mlp: workgroups of {} invocations load no whole lines of step_k={}", k.lanes * k.groups, k.step_k);
     if (k.broadcast > 1 && (k.groups > 1 || k.broadcast != k.lanes))
-      return fmt::format("mlp: broadcast={} is for one group of as many lanes; this has {} groups of {}", k.broadcast, k.groups, k.lanes);
+      return fmt::format("mlp: broadcast={} is for one group of as many lanes; this has {} groups of {}", k.broadcast, k.groups,
+                         k.lanes);
     return {};
   }
   std::vector<Macro> derived_macros(const MlpKernel& k) const override {
@@ -100,7 +103,8 @@ std::vector<Kernel> mlp_candidates(std::span<const Problem> layers, const Limits
   MlpKernel k{.width = static_cast<int>(round_up(widest, 16))};
   const auto add = [&] {
     const std::int64_t invocations = std::int64_t{k.lanes} * k.groups;
-    if (invocations <= std::min(limits.workgroup_invocations, limits.workgroup_size[0]) && of_mlp::shared_bytes(k) <= limits.shared_bytes)
+    if (invocations <= std::min(limits.workgroup_invocations, limits.workgroup_size[0]) &&
+        of_mlp::shared_bytes(k) <= limits.shared_bytes)
       result.push_back(of_mlp::family.kernel(k));
   };
   if (limits.cpu) {
@@ -159,9 +163,9 @@ double expected_seconds_of_mlp(std::span<const Problem> layers, const Kernel& ke
   const Prices price = prices(limits);
   const auto number = [](std::int64_t x) { return static_cast<double>(x); };
   const double invocations = k.lanes * k.groups, in_step = std::ceil(invocations / price.lanes), columns = k.tile_n / 4.0;
-  const double vector = k.groups > 1   ? price.shared_vector
-                        : limits.cpu   ? 2  // an array of the invocation's own, which the first cache has
-                                       : price.storage_vector;
+  const double vector = k.groups > 1 ? price.shared_vector
+                        : limits.cpu ? 2  // an array of the invocation's own, which the first cache has
+                                     : price.storage_vector;
   const double weights = k.groups > 1 ? price.shared_vector : price.image_vector;
   double of_group = price.group, outputs = 0;
   for (const Problem& layer : layers) {
@@ -170,7 +174,8 @@ double expected_seconds_of_mlp(std::span<const Problem> layers, const Kernel& ke
     const double of_k = rows * k.tile_n * price.multiply_add + columns * vector + rows * weights / 4;
     double one = turns * (number(round_up(layer.k, 4)) * of_k + rows * columns * 4 * vector);
     if (k.groups > 1)
-      one += 2 * price.barrier * std::ceil(number(layer.k) / k.step_k) + number(layer.m * layer.k) / invocations * price.storage_load;
+      one += 2 * price.barrier * std::ceil(number(layer.k) / k.step_k) +
+             number(layer.m * layer.k) / invocations * price.storage_load;
     of_group += in_step * one;
     outputs = number(layer.m);
   }

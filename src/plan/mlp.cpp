@@ -87,7 +87,8 @@ class MlpPlanner {
     return result;
   }
   Plan product(std::size_t layer, std::int64_t samples) const {
-    return of_layer(layer, problem_.layers.size(), [&] { return make_plan(problem_of_piece(layer, samples), inputs_, products_options_); });
+    return of_layer(layer, problem_.layers.size(),
+                    [&] { return make_plan(problem_of_piece(layer, samples), inputs_, products_options_); });
   }
 
   /// Why one dispatch cannot run these layers; empty if it can, and then `program` is the program.
@@ -117,26 +118,26 @@ ProgramKey MlpPlanner::program_of(std::span<const Problem> layers, const Kernel&
     return layer.k % 4 == 0 && strides(layer, Role::a).column == 1 && strides(layer, Role::a).row % 4 == 0;
   };
   const bool can = copies_weights_ || problem_.weights_end_aligned, some = can && std::ranges::any_of(layers, lies_along_inputs),
-             all = some && std::ranges::all_of(layers, lies_along_inputs) && std::ranges::all_of(layers, [&](const Problem& layer) {
-                     return copies_weights_ || layer.a.aligned;
-                   });
+             all = some && std::ranges::all_of(layers, lies_along_inputs) &&
+                   std::ranges::all_of(layers, [&](const Problem&layer) { return copies_weights_ || layer.a.aligned; });
   const int vectors = (is_in_vectors(front, Role::b, !is_first || front.b.aligned) ? 1 : 0) + (some ? 2 : 0) + (all ? 8 : 0) +
                       (is_in_vectors(back, Role::c, !is_last || plan_.problem.output_aligned) ? 4 : 0);
   // CPU drivers whose invocations cannot tell each other what they have read do best with images: see prices.hpp.
-  const bool as_image = limits_.cpu && limits_.image_buffer_bytes > 0 && parameter(kernel, "broadcast") == 1 && (vectors & 3) != 0 &&
-                        bytes_of(front, Role::b, front.n) <= limits_.image_buffer_bytes;
-  const bool needs_function = std::ranges::any_of(
-      layers, [](const Problem& layer) { return layer.activation > ActivationKind::leaky_relu; });
+  const bool as_image = limits_.cpu && limits_.image_buffer_bytes > 0 && parameter(kernel, "broadcast") == 1 &&
+                        (vectors & 3) != 0 && bytes_of(front, Role::b, front.n) <= limits_.image_buffer_bytes;
+  const bool needs_function =
+      std::ranges::any_of(layers, [](const Problem& layer) { return layer.activation > ActivationKind::leaky_relu; });
   return {.kernel = with(kernel, "vectors", vectors),
           .a = front.b.format,
           .b = front.a.format,
           .c_type = back.c.format.type,
           .epilogue = needs_function,
-          .vector_reads = as_image              ? VectorReads::image
+          .vector_reads = as_image             ? VectorReads::image
                           : (vectors & 3) != 0 ? VectorReads::storage
                                                : VectorReads::none,
-          .halves_by_integers = !limits_.unpacks_halves && (kernels::unpacks_halves(front.b.format) || kernels::unpacks_halves(front.a.format) ||
-                                                            back.c.format.type == Type::f16),
+          .halves_by_integers =
+              !limits_.unpacks_halves && (kernels::unpacks_halves(front.b.format) || kernels::unpacks_halves(front.a.format) ||
+                                          back.c.format.type == Type::f16),
           .few_buffers = limits_.storage_blocks < kernels::storage_buffers,
           .precision = plan_.precision};
 }
@@ -150,12 +151,14 @@ std::string MlpPlanner::why_not(std::size_t first, std::size_t count, ProgramKey
   for (const Problem& layer : layers) {
     const std::size_t i = first + static_cast<std::size_t>(&layer - layers.data());
     for (const Role role : {Role::a, Role::b, Role::c})
-      if (!is_narrow_float(format_of(layer, role)) || operand(layer, role).addressing != Addressing::lines || operand(layer, role).band != 0)
-        return fmt::format("{} of layer {} is {}{}, and a dispatch of several layers takes f32, f16 and bf16 in lines of one buffer",
-                           role == Role::a   ? "the weight matrix"
-                           : role == Role::b ? "the input"
-                                             : "the output",
-                           i, to_string(format_of(layer, role)), is_narrow_float(format_of(layer, role)) ? " elsewhere" : "");
+      if (!is_narrow_float(format_of(layer, role)) || operand(layer, role).addressing != Addressing::lines ||
+          operand(layer, role).band != 0)
+        return fmt::format(
+            "{} of layer {} is {}{}, and a dispatch of several layers takes f32, f16 and bf16 in lines of one buffer",
+            role == Role::a   ? "the weight matrix"
+            : role == Role::b ? "the input"
+                              : "the output",
+            i, to_string(format_of(layer, role)), is_narrow_float(format_of(layer, role)) ? " elsewhere" : "");
     if (layer.a.format != layers.front().a.format)
       return fmt::format("the weights of layer {} are {}, and those of layer {} are {}", i, to_string(layer.a.format), first,
                          to_string(layers.front().a.format));
@@ -164,15 +167,17 @@ std::string MlpPlanner::why_not(std::size_t first, std::size_t count, ProgramKey
   const Problem &front = layers.front(), &back = layers.back();
   std::int64_t weights = 0;
   for (const Problem& layer : layers) weights += bytes_of(layer, Role::a, 0);
-  for (const auto& [bytes, what] : {std::pair{bytes_of(front, Role::b, std::min<std::int64_t>(front.n, 1)), "a sample of the input"},
-                                    {bytes_of(back, Role::c, std::min<std::int64_t>(back.n, 1)), "a sample of the output"},
-                                    {weights, "the weights"}})
+  for (const auto& [bytes, what] :
+       {std::pair{bytes_of(front, Role::b, std::min<std::int64_t>(front.n, 1)), "a sample of the input"},
+        {bytes_of(back, Role::c, std::min<std::int64_t>(back.n, 1)), "a sample of the output"},
+        {weights, "the weights"}})
     if (bytes > window_) return fmt::format("{} takes {} bytes of a binding, which has {}", what, bytes, window_);
   if (copies_weights_ && weights > options_.workspace_bytes / 8)
-    return fmt::format("the weights lie in several buffers, and a workspace of {} bytes has no room for their {}", options_.workspace_bytes,
-                       weights);
-  std::string reason = fmt::format("{} values of a sample, the most between two layers, are too many for the device's shared memory or workgroups",
-                                   std::max(std::ranges::max_element(layers, {}, &Problem::m)->m, front.k));
+    return fmt::format("the weights lie in several buffers, and a workspace of {} bytes has no room for their {}",
+                       options_.workspace_bytes, weights);
+  std::string reason =
+      fmt::format("{} values of a sample, the most between two layers, are too many for the device's shared memory or workgroups",
+                  std::max(std::ranges::max_element(layers, {}, &Problem::m)->m, front.k));
   for (const Kernel& kernel : kernels::mlp_candidates(layers, limits_)) {
     program = program_of(layers, kernel);
     const std::int64_t turns = kernels::turns_of_mlp(layers, kernel);
@@ -233,7 +238,8 @@ void MlpPlanner::cut() {
   std::int64_t widest = 0;
   const auto fit = [&](const Problem& problem, Role role) {
     const Strides stride = strides(problem, role);
-    const std::int64_t bytes = element_bytes(type(problem, role)), one = bytes_of(problem, role, std::min<std::int64_t>(problem.n, 1));
+    const std::int64_t bytes = element_bytes(type(problem, role)),
+                       one = bytes_of(problem, role, std::min<std::int64_t>(problem.n, 1));
     most = std::min(most, 1 + (window_ - one) / (std::max<std::int64_t>(1, stride.column) * bytes));
   };
   for (const MlpPlan::Group& group : plan_.groups) {
@@ -294,7 +300,8 @@ void MlpPlanner::count_bytes() {
     if (!group.program) {
       for (const Plan& each : group.products) plan_.bytes += traffic(each.problem, each.kernel).bytes;
       if (group.products.size() > 1 || plan_.pieces > 1)
-        plan_.bytes += static_cast<double>(std::max<std::int64_t>(0, problem_.layers.front().n / std::max<std::int64_t>(1, plan_.piece_samples) - 1)) *
+        plan_.bytes += static_cast<double>(std::max<std::int64_t>(
+                           0, problem_.layers.front().n / std::max<std::int64_t>(1, plan_.piece_samples) - 1)) *
                        traffic(group.products.front().problem, group.products.front().kernel).bytes;
       continue;
     }
@@ -340,7 +347,8 @@ std::vector<CopiedAt> copied_at(const MlpProblem& problem, std::size_t first, st
   std::int64_t weights = 0, bias = 0;
   for (std::size_t i = 0; i < first + count; ++i) {
     const Problem& layer = problem.layers[i];
-    const CopiedAt each{weights, bias, layer.a.format.quantization ? 0 : elements_of_weights(layer) * element_bytes(layer.a.format.type),
+    const CopiedAt each{weights, bias,
+                        layer.a.format.quantization ? 0 : elements_of_weights(layer) * element_bytes(layer.a.format.type),
                         layer.bias != Bias::none ? layer.m * element_bytes(layer.c.format.type) : 0};
     weights = round_up(weights + each.weights_bytes, 16);
     bias = round_up(bias + each.bias_bytes, 16);
@@ -414,7 +422,8 @@ std::vector<double> work_of(const MlpPlan& plan) {
 
 double MlpPlan::multiply_adds() const noexcept {
   double sum = 0;
-  for (const Problem& layer : problem.layers) sum += static_cast<double>(layer.m) * static_cast<double>(layer.k) * static_cast<double>(layer.n);
+  for (const Problem& layer : problem.layers)
+    sum += static_cast<double>(layer.m) * static_cast<double>(layer.k) * static_cast<double>(layer.n);
   return sum;
 }
 
@@ -441,7 +450,8 @@ MlpPlan make_plan(const MlpProblem& problem, const Limits& limits, const PlanOpt
 MlpPlan make_plan(const MlpProblem& problem, const PlannerInputs& inputs, const PlanOptions& options) {
   validate(problem);
   if (options.kernel)
-    throw std::invalid_argument(fmt::format("mlp: the kernel {} is given, and layers take different ones", to_string(*options.kernel)));
+    throw std::invalid_argument(
+        fmt::format("mlp: the kernel {} is given, and layers take different ones", to_string(*options.kernel)));
   return MlpPlanner(problem, inputs, options).make();
 }
 

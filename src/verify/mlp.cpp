@@ -37,7 +37,8 @@ struct Values {
 
 Values apply(const HostLayer& layer, const Values& x) {
   const std::int64_t outputs = layer.weights.rows(), inputs = layer.weights.columns();
-  const double steps = static_cast<double>(inputs) + 3, gamma = steps * roundoff_of_f32 / (1 - steps * roundoff_of_f32) + steps * 0x1p-53;
+  const double steps = static_cast<double>(inputs) + 3,
+               gamma = steps * roundoff_of_f32 / (1 - steps * roundoff_of_f32) + steps * 0x1p-53;
   Values result;
   for (std::int64_t i = 0; i < outputs; ++i) {
     const auto row = static_cast<std::size_t>(i);
@@ -57,7 +58,9 @@ Values apply(const HostLayer& layer, const Values& x) {
     const Activation& activation = layer.activation;
     result.value.push_back(verify::activation_value(activation, sum));
     if (activation.kind() != ActivationKind::none)
-      bound = static_cast<double>(verify::carried(activation, sum, bound) + 16 * roundoff_of_f32 * verify::activation_scale(activation, sum)) + 0x1p-126;
+      bound = static_cast<double>(verify::carried(activation, sum, bound) +
+                                  16 * roundoff_of_f32 * verify::activation_scale(activation, sum)) +
+              0x1p-126;
     if (!(std::abs(result.value.back()) + bound < static_cast<double>(std::numeric_limits<float>::max()))) bound = no_bound;
     if (exact && size < 1 / roundoff_of_f32 && std::abs(result.value.back()) < 1 / roundoff_of_f32) bound = 0;
     result.bound.push_back(bound);
@@ -70,7 +73,8 @@ template <class C>
 double rounded(double value, double bound) {
   if (bound == no_bound) return bound;  // the value may be NaN
   if constexpr (SmallFloat<C>)
-    return bound + std::ldexp(0.5, -C::fraction_bits) * (std::abs(value) + bound) + (sizeof(C) == 2 && C::fraction_bits > 7 ? 0x1p-25 : 0x1p-126);
+    return bound + std::ldexp(0.5, -C::fraction_bits) * (std::abs(value) + bound) +
+           (sizeof(C) == 2 && C::fraction_bits > 7 ? 0x1p-25 : 0x1p-126);
   return bound;
 }
 
@@ -87,10 +91,12 @@ Check check_mlp(std::span<const HostLayer> layers, const Matrix<float>& input, c
   for (const HostLayer& layer : layers) {
     require(layer.weights.columns() == width, fmt::format("a layer has {} inputs, and gets {}", layer.weights.columns(), width));
     width = layer.weights.rows();
-    require(layer.bias.empty() || std::ssize(layer.bias) == width, fmt::format("{} biases for {} outputs", layer.bias.size(), width));
+    require(layer.bias.empty() || std::ssize(layer.bias) == width,
+            fmt::format("{} biases for {} outputs", layer.bias.size(), width));
   }
-  require(output.rows() == width && output.columns() == input.columns(),
-          fmt::format("the output is {} and not {}", size_text(output.rows(), output.columns()), size_text(width, input.columns())));
+  require(
+      output.rows() == width && output.columns() == input.columns(),
+      fmt::format("the output is {} and not {}", size_text(output.rows(), output.columns()), size_text(width, input.columns())));
 
   const std::int64_t count = input.columns();
   const bool all = samples < 0 || samples >= count;
@@ -115,8 +121,8 @@ Check check_mlp(std::span<const HostLayer> layers, const Matrix<float>& input, c
       else
         bound = rounded<C>(expected, bound);
       const double got = to_number<double>(output(i, j)).real(), error = std::abs(got - expected);
-      const bool overflows = std::isinf(got) && std::signbit(got) == std::signbit(expected) &&
-                             std::abs(expected) + bound >= overflows_at;
+      const bool overflows =
+          std::isinf(got) && std::signbit(got) == std::signbit(expected) && std::abs(expected) + bound >= overflows_at;
       const bool same = std::isnan(expected) ? std::isnan(got) : got == expected;
       const double ratio = bound == no_bound || overflows || same ? 0 : error <= bound ? error / bound : no_bound;
       check.passed = check.passed && ratio <= 1;
@@ -135,16 +141,17 @@ Check check_mlp(std::span<const HostLayer> layers, const Matrix<float>& input, c
   }
   if (exact && check.compared > 0) check.method = "exact";
   check.summary =
-      check.passed ? fmt::format("{}: {} of {} elements compared, the worst error is {:.3g} of its bound, and the median error {:.3g}",
-                                 check.method, check.compared, width * count, check.worst_ratio, check.median_ratio)
-                   : fmt::format("{}: WRONG: output {} of sample {} is {:.9g}, expected {:.9g} within {:.3g}", check.method, check.row, check.column,
-                                 check.got, check.expected, check.bound);
+      check.passed
+          ? fmt::format("{}: {} of {} elements compared, the worst error is {:.3g} of its bound, and the median error {:.3g}",
+                        check.method, check.compared, width * count, check.worst_ratio, check.median_ratio)
+          : fmt::format("{}: WRONG: output {} of sample {} is {:.9g}, expected {:.9g} within {:.3g}", check.method, check.row,
+                        check.column, check.got, check.expected, check.bound);
   return check;
 }
 
-#define GLGEMM_FOR(C)                                                                                                    \
-  template GLGEMM_VERIFY_EXPORT Check check_mlp(std::span<const HostLayer>, const Matrix<float>&, const Matrix<C>&, std::int64_t, \
-                                                std::uint64_t);
+#define GLGEMM_FOR(C)                                                                                               \
+  template GLGEMM_VERIFY_EXPORT Check check_mlp(std::span<const HostLayer>, const Matrix<float>&, const Matrix<C>&, \
+                                                std::int64_t, std::uint64_t);
 GLGEMM_FOR(float)
 GLGEMM_FOR(half)
 GLGEMM_FOR(bfloat16)

@@ -59,7 +59,12 @@ TEST_CASE("networks: random ones are right") {
 }
 
 TEST_CASE("networks: sixteen layers are one dispatch") {
-  test::MlpCase network({.widths = std::vector<std::int64_t>(17, 64), .samples = 500, .activation = Activation::relu(), .exact = true, .plain = true}, 1);
+  test::MlpCase network({.widths = std::vector<std::int64_t>(17, 64),
+                         .samples = 500,
+                         .activation = Activation::relu(),
+                         .exact = true,
+                         .plain = true},
+                        1);
   Engine& engine = test::engine();
   const MlpPlan plan = engine.plan(Engine::problem(network.mlp()));
   REQUIRE(plan.groups.size() == 1);
@@ -67,7 +72,8 @@ TEST_CASE("networks: sixteen layers are one dispatch") {
   CHECK(plan.groups[0].count == 16);
   CHECK(plan.workspace_bytes == 0);
   // The input, the output, and the weights for each workgroup.
-  const double groups = std::ceil(500.0 / (parameter(plan.groups[0].program->kernel, "lanes") * parameter(plan.groups[0].program->kernel, "tile_n")));
+  const double groups = std::ceil(
+      500.0 / (parameter(plan.groups[0].program->kernel, "lanes") * parameter(plan.groups[0].program->kernel, "tile_n")));
   CHECK(plan.bytes == 2 * 500 * 64 * 4 + groups * 16 * (64 * 64 + 64) * 4);
   Report report;
   engine.run(network.mlp(), {}, &report);
@@ -76,16 +82,15 @@ TEST_CASE("networks: sixteen layers are one dispatch") {
 }
 
 TEST_CASE("networks: shapes that others have been wrong at") {
-  const std::vector<test::MlpWish> wishes{
-      {.widths = {3, 64, 64, 1}, .samples = 333},    // an output of 1
-      {.widths = {16, 32, 17}, .samples = 1},        // one sample
-      {.widths = {17, 32, 32, 4}, .samples = 129},   // 17 inputs
-      {.widths = {2, 7, 130, 33, 5}, .samples = 77}, // layers that are not alike
-      {.widths = {64, 64, 64}, .samples = 0},        // none
-      {.widths = {1, 1}, .samples = 5},
-      {.widths = {300, 64, 64, 3}, .samples = 50},   // a wide first layer
-      {.widths = {64, 300, 64}, .samples = 50},
-      {.widths = {8, 8, 8, 64}, .samples = 2000}};
+  const std::vector<test::MlpWish> wishes{{.widths = {3, 64, 64, 1}, .samples = 333},     // an output of 1
+                                          {.widths = {16, 32, 17}, .samples = 1},         // one sample
+                                          {.widths = {17, 32, 32, 4}, .samples = 129},    // 17 inputs
+                                          {.widths = {2, 7, 130, 33, 5}, .samples = 77},  // layers that are not alike
+                                          {.widths = {64, 64, 64}, .samples = 0},         // none
+                                          {.widths = {1, 1}, .samples = 5},
+                                          {.widths = {300, 64, 64, 3}, .samples = 50},  // a wide first layer
+                                          {.widths = {64, 300, 64}, .samples = 50},
+                                          {.widths = {8, 8, 8, 64}, .samples = 2000}};
   for (std::uint64_t seed = 0; seed < 2 * wishes.size(); ++seed) {
     test::MlpWish wish = wishes[seed / 2];
     wish.exact = wish.plain = seed % 2 == 0;
@@ -97,7 +102,8 @@ TEST_CASE("networks: shapes that others have been wrong at") {
 TEST_CASE("networks: reproducible bits are those of products") {
   if (!test::has_precise()) return;
   const PlanOptions options{.precision = Precision::reproducible};
-  for (const Activation& activation : {Activation(), Activation::relu(), Activation::leaky_relu(0.1), Activation::hard_swish(), Activation::clamp(-0.3, 0.4)}) {
+  for (const Activation& activation :
+       {Activation(), Activation::relu(), Activation::leaky_relu(0.1), Activation::hard_swish(), Activation::clamp(-0.3, 0.4)}) {
     test::MlpCase network({.widths = {33, 64, 48, 5}, .samples = 201, .activation = activation}, 7);
     Engine& engine = test::engine();
     const MlpPlan plan = engine.plan(Engine::problem(network.mlp()), options);
@@ -110,7 +116,8 @@ TEST_CASE("networks: reproducible bits are those of products") {
     CHECK_RESULT(network.output() == together);
   }
   test::MlpCase network({.widths = {8, 8, 8}, .samples = 9, .activation = Activation::tanh()}, 7);
-  CHECK_THROWS_WITH_AS(test::engine().run(network.mlp(), options), doctest::Contains("layer 1 of 2: reproducible products have no tanh"), Unsupported);
+  CHECK_THROWS_WITH_AS(test::engine().run(network.mlp(), options),
+                       doctest::Contains("layer 1 of 2: reproducible products have no tanh"), Unsupported);
 }
 
 TEST_CASE("networks: on a board with little, and on one with less") {
@@ -126,7 +133,8 @@ TEST_CASE("networks: on a board with little, and on one with less") {
     limits.shared_bytes = 1024;
   });
   for (const std::int64_t width : {16, 32, 64, 128}) {
-    test::MlpCase network({.widths = {width, width, width}, .samples = 300, .activation = Activation::relu(), .plain = true}, static_cast<std::uint64_t>(width));
+    test::MlpCase network({.widths = {width, width, width}, .samples = 300, .activation = Activation::relu(), .plain = true},
+                          static_cast<std::uint64_t>(width));
     CAPTURE(width);
     const MlpPlan plan = board.plan(Engine::problem(network.mlp()));
     REQUIRE(plan.groups.size() == 1);
@@ -163,8 +171,8 @@ TEST_CASE("networks: in pieces where bindings or the workspace are small") {
 TEST_CASE("networks: doubles run as products") {
   if (!test::has_type(Type::f64)) return;
   Engine& engine = test::engine();
-  const DeviceMatrix w(engine, Matrix<double>{{1, 2}, {-3, 1}}), v(engine, Matrix<double>{{1, 1}}), x(engine, Matrix<double>{{1, 2, 0}, {1, 0, 3}}),
-      y(engine, 1, 3, Type::f64);
+  const DeviceMatrix w(engine, Matrix<double>{{1, 2}, {-3, 1}}), v(engine, Matrix<double>{{1, 1}}),
+      x(engine, Matrix<double>{{1, 2, 0}, {1, 0, 3}}), y(engine, 1, 3, Type::f64);
   const MlpLayer layers[] = {{.weights = w.view(), .activation = Activation::relu()}, {.weights = v.view()}};
   const Mlp mlp{.layers = layers, .input = x.view(), .output = y.view()};
   CHECK(engine.plan(Engine::problem(mlp)).groups.size() == 2);
@@ -178,7 +186,8 @@ TEST_CASE("networks: complex numbers run as products") {
   Engine& engine = test::engine();
   const DeviceMatrix w(engine, Matrix<Complex>{{{0, 1}, 2}, {1, {1, -1}}}), v(engine, Matrix<Complex>{{1, {0, 2}}}),
       x(engine, Matrix<Complex>{{1, {0, 1}}, {2, 0}}), b(engine, Matrix<Complex>{{{0, 3}, -2}}), y(engine, 1, 2, Type::c64);
-  const MlpLayer layers[] = {{.weights = w.view(), .bias = BufferPlace{b.view().buffer, b.view().offset_bytes}}, {.weights = v.view()}};
+  const MlpLayer layers[] = {{.weights = w.view(), .bias = BufferPlace{b.view().buffer, b.view().offset_bytes}},
+                             {.weights = v.view()}};
   const Mlp mlp{.layers = layers, .input = x.view(), .output = y.view()};
   CHECK(engine.plan(Engine::problem(mlp)).groups.size() == 2);
   engine.run(mlp);
@@ -202,12 +211,15 @@ TEST_CASE("networks: layers of quantised weights run as products") {
     const Matrix<float> input = random_matrix(256, 70, 3);
     const DeviceMatrix v(engine, host[1].weights), u(engine, host[2].weights), bias(engine, Matrix<float>(1, 5, host[2].bias)),
         x(engine, input), y(engine, 5, 70);
-    const MlpLayer layers[] = {
-        {.weights = {.buffer = w.name(), .rows = 24, .columns = 256, .quantization = codes.quantization, .scales = {scales.name(), 0},
-                     .zeros = {zeros.name(), 0}},
-         .activation = Activation::relu()},
-        {.weights = v.view(), .activation = Activation::relu()},
-        {.weights = u.view(), .bias = BufferPlace{bias.view().buffer, bias.view().offset_bytes}}};
+    const MlpLayer layers[] = {{.weights = {.buffer = w.name(),
+                                            .rows = 24,
+                                            .columns = 256,
+                                            .quantization = codes.quantization,
+                                            .scales = {scales.name(), 0},
+                                            .zeros = {zeros.name(), 0}},
+                                .activation = Activation::relu()},
+                               {.weights = v.view(), .activation = Activation::relu()},
+                               {.weights = u.view(), .bias = BufferPlace{bias.view().buffer, bias.view().offset_bytes}}};
     const Mlp mlp{.layers = layers, .input = x.view(), .output = y.view()};
     const MlpPlan plan = engine.plan(Engine::problem(mlp));
     REQUIRE(!plan.groups.empty());
@@ -242,7 +254,8 @@ TEST_CASE("networks: what is wrong is refused, and nothing is written") {
   Engine& engine = test::engine();
   test::MlpCase network({.widths = {4, 8, 2}, .samples = 10, .plain = true}, 5);
   const std::vector<std::byte> before = network.output();
-  const auto refused = [&](const std::string& message, const std::function<void(Mlp&, std::vector<MlpLayer>&)>& change, const PlanOptions& options = {}) {
+  const auto refused = [&](const std::string& message, const std::function<void(Mlp&, std::vector<MlpLayer>&)>& change,
+                           const PlanOptions& options = {}) {
     Mlp mlp = network.mlp();
     std::vector<MlpLayer> layers(mlp.layers.begin(), mlp.layers.end());
     change(mlp, layers);
@@ -252,16 +265,19 @@ TEST_CASE("networks: what is wrong is refused, and nothing is written") {
   };
   refused("0 layers", [](Mlp&, auto& layers) { layers.clear(); });
   refused("17 layers", [](Mlp&, auto& layers) { layers.resize(17); });
-  refused("layer 1 of 2 has 7 inputs, and the layer before it has 8 outputs", [](Mlp&, auto& layers) { layers[1].weights.columns = 7; });
+  refused("layer 1 of 2 has 7 inputs, and the layer before it has 8 outputs",
+          [](Mlp&, auto& layers) { layers[1].weights.columns = 7; });
   refused("layer 0 of 2 has 4 inputs, and the input has 5 rows", [](Mlp& mlp, auto&) { mlp.input.rows = 5; });
   refused("the output is 3x10, and the last layer gives 2x10", [](Mlp& mlp, auto&) { mlp.output.rows = 3; });
   refused("layer 1 of 2: the bias of 1x2", [](Mlp&, auto& layers) { layers[1].bias->offset_bytes = 1 << 20; });
   refused("layer 0 of 2: W of 8x4", [](Mlp&, auto& layers) { layers[0].weights.offset_bytes = 1 << 20; });
-  refused("the output overlaps the input", [](Mlp& mlp, auto&) { mlp.output.buffer = mlp.input.buffer, mlp.output.offset_bytes = mlp.input.offset_bytes; });
+  refused("the output overlaps the input",
+          [](Mlp& mlp, auto&) { mlp.output.buffer = mlp.input.buffer, mlp.output.offset_bytes = mlp.input.offset_bytes; });
   refused("layer 1 of 2: the output overlaps W in buffer", [](Mlp& mlp, auto& layers) {
     mlp.output.buffer = layers[1].weights.buffer, mlp.output.offset_bytes = layers[1].weights.offset_bytes;
   });
-  refused("the kernel naive", [](Mlp&, auto&) {}, test::with_kernel("naive"));
+  refused(
+      "the kernel naive", [](Mlp&, auto&) {}, test::with_kernel("naive"));
   CHECK(network.output() == before);
 }
 

@@ -80,7 +80,8 @@ TEST_CASE("networks' plans: small bindings and workspaces cut the samples into p
   const MlpPlan plan = make_plan(network({32, 64, 64, 8}, 100'001), limits);
   CHECK(plan.pieces > 100);
   check_steps(plan, 3);
-  const MlpPlan apart = make_plan(network({32, 3000, 8}, 20'000), device(DeviceClass::nvidia_ampere), {.workspace_bytes = 1 << 20});
+  const MlpPlan apart =
+      make_plan(network({32, 3000, 8}, 20'000), device(DeviceClass::nvidia_ampere), {.workspace_bytes = 1 << 20});
   CHECK(apart.pieces > 10);
   CHECK(apart.workspace_bytes <= 1 << 20);
   check_steps(apart, 4);

@@ -30,7 +30,8 @@ Matrix<float> drawn(std::int64_t rows, std::int64_t columns, Type type, double l
   Matrix<float> result(rows, columns);
   for (std::int64_t i = 0; i < result.size(); ++i)
     result.data()[i] = with_type(type, [&]<class T>(T) {
-      return static_cast<float>(to_number<double>(to_element<T>(std::complex<double>(largest * static_cast<double>(random.uniform())))).real());
+      return static_cast<float>(
+          to_number<double>(to_element<T>(std::complex<double>(largest * static_cast<double>(random.uniform())))).real());
     });
   return result;
 }
@@ -42,7 +43,8 @@ Matrix<float> integers(std::int64_t rows, std::int64_t columns, Random& random) 
   return result;
 }
 
-/// Weights for numbers up to `limit`, which becomes what they may give: sums stay below 2^24 through 16 layers of up to 400 inputs.
+/// Weights for numbers up to `limit`, which becomes what they may give: sums stay below 2^24 through 16 layers of up to 400
+/// inputs.
 Matrix<float> integer_weights(std::int64_t rows, std::int64_t columns, double& limit, Random& random) {
   Matrix<float> result(rows, columns);
   const bool all = limit <= 1000 && random.coin();
@@ -62,7 +64,10 @@ Activation any_activation_of_integers(double& limit, Random& random) {
 
 Activation any_activation(Random& random) {
   const ActivationInfo& row = random.one_of(activation_table);
-  const double parameters[] = {row.kind == ActivationKind::sine ? 3.0 : row.kind == ActivationKind::leaky_relu ? 0.125 : -0.5, 0.75};
+  const double parameters[] = {row.kind == ActivationKind::sine         ? 3.0
+                               : row.kind == ActivationKind::leaky_relu ? 0.125
+                                                                        : -0.5,
+                               0.75};
   return Activation::of(row.kind, std::span(parameters, row.parameter_count));
 }
 
@@ -85,7 +90,8 @@ MlpCase::MlpCase(const MlpWish& wish, std::uint64_t seed)
     : random_(seed), seed_(seed), exact_(wish.exact || (wish.widths.empty() && random_.coin())) {
   std::vector<std::int64_t> widths = wish.widths;
   if (widths.empty()) {
-    const std::int64_t count = random_.coin() ? 1 + random_.below(4) : 1 + random_.below(16), most = random_.pick({8, 17, 40, 70, 130});
+    const std::int64_t count = random_.coin() ? 1 + random_.below(4) : 1 + random_.below(16),
+                       most = random_.pick({8, 17, 40, 70, 130});
     for (std::int64_t i = 0; i <= count; ++i) widths.push_back(1 + random_.below(most));
   }
   const std::int64_t samples = wish.samples >= 0 ? wish.samples : random_.coin() ? random_.below(200) : random_.below(3001);
@@ -111,10 +117,10 @@ MlpCase::MlpCase(const MlpWish& wish, std::uint64_t seed)
     HostLayer& host = host_.emplace_back();
     host.weights = exact_ ? integer_weights(widths[l + 1], widths[l], limit, random_)
                           : drawn(widths[l + 1], widths[l], type, 1.5 / std::sqrt(inputs), random_);
-    host.activation = wish.activation    ? *wish.activation
-                      : exact_           ? any_activation_of_integers(limit, random_)
-                      : random_.coin()   ? Activation::relu()
-                                         : any_activation(random_);
+    host.activation = wish.activation  ? *wish.activation
+                      : exact_         ? any_activation_of_integers(limit, random_)
+                      : random_.coin() ? Activation::relu()
+                                       : any_activation(random_);
     MlpLayer& layer = layers_.emplace_back();
     layer.activation = host.activation;
     if (apart) memory.emplace_back(16, spoils);

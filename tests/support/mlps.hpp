@@ -19,13 +19,14 @@ struct MlpWish {
   std::vector<std::int64_t> widths{};  ///< of the input and of each layer's output; drawn if empty
   std::int64_t samples = -1;           ///< drawn if negative
   std::optional<Activation> activation{};
-  /// Integers that every order of summation gives, which must be equal: an error shows however many layers follow. A network without
-  /// widths may be of those too.
+  /// Integers that every order of summation gives, which must be equal: an error shows however many layers follow. A network
+  /// without widths may be of those too.
   bool exact = false;
   bool plain = false;  ///< f32, row-major, weights and biases in one buffer each, all aligned
 };
 
-/// A network in buffers. What lies between and around its elements is NaN, or of the output bytes that show when they are changed.
+/// A network in buffers. What lies between and around its elements is NaN, or of the output bytes that show when they are
+/// changed.
 class MlpCase {
  public:
   MlpCase(const MlpWish& wish, std::uint64_t seed);
@@ -54,7 +55,9 @@ class MlpCase {
   Mlp mlp_;
 };
 
-/// Any network, or one as wished, run by run() or by a job. What is wrong, with what it takes to run it again; empty if nothing is.
-std::string fault_of_mlp(Engine& engine, std::uint64_t seed, const MlpWish& wish = {}, const PlanOptions& options = {}, bool by_job = false);
+/// Any network, or one as wished, run by run() or by a job. What is wrong, with what it takes to run it again; empty if nothing
+/// is.
+std::string fault_of_mlp(Engine& engine, std::uint64_t seed, const MlpWish& wish = {}, const PlanOptions& options = {},
+                         bool by_job = false);
 
 }  // namespace glgemm::test

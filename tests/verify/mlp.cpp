@@ -37,10 +37,13 @@ Matrix<float> computed(const std::vector<HostLayer>& layers, Matrix<float> x) {
 TEST_CASE("networks are checked through every activation") {
   for (const ActivationInfo& row : activation_table) {
     CAPTURE(row.name);
-    const double parameters[] = {row.kind == ActivationKind::sine ? 3.0 : row.kind == ActivationKind::leaky_relu ? 0.125 : -0.5, 0.75};
-    const std::vector<HostLayer> layers{
-        layer_of(random_matrix(7, 5, 1), random_matrix(1, 7, 2), Activation::of(row.kind, std::span(parameters, row.parameter_count))),
-        layer_of(random_matrix(3, 7, 3), random_matrix(1, 3, 4))};
+    const double parameters[] = {row.kind == ActivationKind::sine         ? 3.0
+                                 : row.kind == ActivationKind::leaky_relu ? 0.125
+                                                                          : -0.5,
+                                 0.75};
+    const std::vector<HostLayer> layers{layer_of(random_matrix(7, 5, 1), random_matrix(1, 7, 2),
+                                                 Activation::of(row.kind, std::span(parameters, row.parameter_count))),
+                                        layer_of(random_matrix(3, 7, 3), random_matrix(1, 3, 4))};
     const Matrix<float> input = random_matrix(5, 20, 5), right = computed(layers, input);
     const Check passes = check_mlp<float>(layers, input, right);
     CHECK_MESSAGE(passes.passed, passes.summary);
@@ -101,13 +104,16 @@ TEST_CASE("networks may overflow, and are NaN where their input is") {
   for (const float beyond : {infinity, not_a_number})
     CHECK(check_mlp<float>(layers, input, Matrix<float>{{beyond, 0}, {beyond, 1}}).passed);
   CHECK(!check_mlp<float>(layers, input, Matrix<float>{{infinity, not_a_number}, {infinity, 1}}).passed);
-  CHECK(check_mlp<half>(layers, Matrix<float>{{not_a_number}, {0}}, Matrix<half>{{half(not_a_number)}, {half(not_a_number)}}).passed);
+  CHECK(check_mlp<half>(layers, Matrix<float>{{not_a_number}, {0}}, Matrix<half>{{half(not_a_number)}, {half(not_a_number)}})
+            .passed);
 }
 
 TEST_CASE("networks whose sizes disagree are not checked") {
-  const std::vector<HostLayer> layers{layer_of(Matrix<float>(3, 2), Matrix<float>(1, 3)), layer_of(Matrix<float>(4, 3), Matrix<float>(1, 4))};
+  const std::vector<HostLayer> layers{layer_of(Matrix<float>(3, 2), Matrix<float>(1, 3)),
+                                      layer_of(Matrix<float>(4, 3), Matrix<float>(1, 4))};
   const auto refused = [&](const std::vector<HostLayer>& wrong, std::int64_t inputs, std::int64_t outputs, const char* why) {
-    CHECK_THROWS_WITH_AS(check_mlp<float>(wrong, Matrix<float>(inputs, 5), Matrix<float>(outputs, 5)), why, std::invalid_argument);
+    CHECK_THROWS_WITH_AS(check_mlp<float>(wrong, Matrix<float>(inputs, 5), Matrix<float>(outputs, 5)), why,
+                         std::invalid_argument);
   };
   refused({}, 2, 2, "check_mlp: there are no layers");
   refused(layers, 3, 4, "check_mlp: a layer has 2 inputs, and gets 3");
