@@ -4,6 +4,7 @@
 #include <bit>
 #include <numeric>
 
+#include "base/rounding.hpp"
 #include "engine/dispatch.hpp"
 #include "engine/execute_product.hpp"
 #include "engine/speed.hpp"
@@ -75,20 +76,22 @@ Parameters parameters_of(const MlpCall& call, const MlpPlan::Group& group) {
   const std::vector<CopiedAt> copies = copied_at(plan.problem, group.first, group.count);
   Parameters result;
   const auto add = [&](Span& all, std::vector<std::int64_t>& places, const Window& copied, std::int64_t in_copy,
-                       const BufferPlace& own, std::int64_t bytes) {
+                       const BufferPlace& own, std::int64_t bytes, bool reads_vectors) {
     const bool is_copied = copied.size_bytes > 0;
     const std::int64_t at = is_copied ? workspace.offset_bytes + copied.offset_bytes + in_copy : own.offset_bytes;
     places.push_back(at);
     if (bytes == 0) return;
     if (all.end == 0) all = {is_copied ? workspace.buffer : own.buffer, at, at + bytes};
     all.begin = std::min(all.begin, at);
-    all.end = std::max(all.end, is_copied ? (at + bytes + 15) / 16 * 16 : at + bytes);
+    // Whole vectors of 16 bytes, where some are read so: what all weights reach over ends with one.
+    all.end = std::max(all.end, is_copied || reads_vectors ? round_up(at + bytes, 16) : at + bytes);
   };
   for (std::size_t i = 0; i < group.count; ++i) {
     const MlpLayer& layer = call.layers[group.first + i];
     add(result.weights, result.weights_at, plan.weights, copies[i].weights, {layer.weights.buffer, layer.weights.offset_bytes},
-        copies[i].weights_bytes);
-    add(result.biases, result.biases_at, plan.biases, copies[i].bias, layer.bias.value_or(BufferPlace{}), copies[i].bias_bytes);
+        copies[i].weights_bytes, (parameter(group.program->kernel, "vectors") & 2) != 0);
+    add(result.biases, result.biases_at, plan.biases, copies[i].bias, layer.bias.value_or(BufferPlace{}), copies[i].bias_bytes,
+        false);
   }
   return result;
 }

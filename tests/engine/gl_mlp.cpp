@@ -58,6 +58,11 @@ TEST_CASE("networks: random ones are right") {
   }
 }
 
+TEST_CASE("networks: a group whose weights end within a vector of 16 bytes, before another's") {
+  // Seed 185: weights of three types in one buffer, which a dispatch reads as an image on some drivers.
+  CHECK(test::fault_of_mlp(test::engine(), 185) == "");
+}
+
 TEST_CASE("networks: sixteen layers are one dispatch") {
   test::MlpCase network({.widths = std::vector<std::int64_t>(17, 64),
                          .samples = 500,
