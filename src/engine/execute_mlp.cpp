@@ -31,7 +31,7 @@ BufferView input_of(const MlpCall& call, std::size_t group, std::int64_t sample)
     view.offset_bytes += sample * strides(layer, Role::b).column * element_bytes(view.type);
   }
   view.rows = layer.k;
-  view.columns = std::min(plan.piece_samples, layer.n - sample);
+  view.columns = samples_at(plan, sample);
   view.ld = layer.b.ld;
   view.layout = layer.b.layout;
   view.type = layer.b.format.type;
@@ -44,7 +44,7 @@ BufferView output_of(const MlpCall& call, std::size_t group, std::int64_t sample
   const Problem& layer = plan.problem.layers.back();
   BufferView view = call.mlp.output;
   view.offset_bytes += sample * strides(layer, Role::c).column * element_bytes(view.type);
-  view.columns = std::min(plan.piece_samples, layer.n - sample);
+  view.columns = samples_at(plan, sample);
   view.ld = layer.c.ld;
   return view;
 }
@@ -157,21 +157,15 @@ std::optional<Runnable> MlpSteps::next_from(MlpCursor& at, Here& here, double wo
   here = {step->group, step->sample};
   const PreparedMlp::Group& group = prepared.groups[step->group];
   if (step->step.stage == Stage::layers) return Runnable{step->step, group.program, group.rate};
-  const Plan* const plan =
-      &product_of(prepared.plan, prepared.plan.groups[step->group],
-                  std::min(prepared.plan.piece_samples, prepared.plan.problem.layers.front().n - step->sample));
-  return runnable(*group.products[static_cast<std::size_t>(plan - prepared.plan.groups[step->group].products.data())],
-                  step->step);
+  return runnable(*group.products[product_for(prepared.plan, samples_at(prepared.plan, step->sample))], step->step);
 }
 
 const Call& MlpSteps::product() {
   if (product_.prepared && product_at_ == here_) return product_;
   const MlpPlan& plan = plan_of(call_);
-  const MlpPlan::Group& group = plan.groups[here_.group];
-  const std::int64_t samples = std::min(plan.piece_samples, plan.problem.layers.front().n - here_.sample);
-  const auto index = static_cast<std::size_t>(&product_of(plan, group, samples) - group.products.data());
-  product_ =
-      make_call(product_at(call_, here_.group, here_.sample), call_.prepared->groups[here_.group].products[index], *call_.work);
+  const auto& products = call_.prepared->groups[here_.group].products;
+  product_ = make_call(product_at(call_, here_.group, here_.sample), products[product_for(plan, samples_at(plan, here_.sample))],
+                       *call_.work);
   product_at_ = here_;
   return product_;
 }

@@ -2,8 +2,6 @@
 // shaders.
 #pragma once
 
-#include <cstddef>
-
 namespace glgemm::kernels {
 
 // clang-format off
@@ -43,8 +41,7 @@ namespace glgemm::kernels {
   ROW(RGB10_A2, rgb10_a2, 4, zero_to_one, false) ROW(R11F_G11F_B10F, r11f_g11f_b10f, 3, short_floats, false)
 // clang-format on
 
-/// What mlp.comp has of a layer: three of its uniform's vectors; and the bits of the flags there.
-inline constexpr std::size_t layer_vectors = 3;
+/// The bits of the flags that mlp.comp has of a layer.
 enum LayerFlag { has_bias = 1, in_vectors = 2 };
 
 /// What the numbers of texels may be: fractions, of which 0 and 1 are exact; any; those of five bits from 0 on.

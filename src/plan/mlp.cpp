@@ -271,8 +271,8 @@ void MlpPlanner::place() {
     for (const Plan& each : group.products) end = std::max(end, each.workspace.size_bytes);
   const auto take = [&](Window& window, std::int64_t bytes) {
     if (bytes == 0) return;
-    window = {workspace_aligned(end), std::max(bytes, window.size_bytes)};
-    end = window.offset_bytes + window.size_bytes;
+    window = {workspace_aligned(end), bytes};
+    end = window.offset_bytes + bytes;
   };
   std::array<std::int64_t, 2> between{};
   for (std::size_t i = 1; i < plan_.groups.size(); ++i) {
@@ -298,11 +298,9 @@ void MlpPlanner::count_bytes() {
   for (const MlpPlan::Group& group : plan_.groups) {
     const std::span<const Problem> layers = layers_of(plan_, group);
     if (!group.program) {
-      for (const Plan& each : group.products) plan_.bytes += traffic(each.problem, each.kernel).bytes;
-      if (group.products.size() > 1 || plan_.pieces > 1)
-        plan_.bytes += static_cast<double>(std::max<std::int64_t>(
-                           0, problem_.layers.front().n / std::max<std::int64_t>(1, plan_.piece_samples) - 1)) *
-                       traffic(group.products.front().problem, group.products.front().kernel).bytes;
+      const auto whole = static_cast<double>(problem_.layers.front().n / plan_.piece_samples);
+      for (const Plan& each : group.products)
+        plan_.bytes += (&each == &group.products.front() ? whole : 1) * traffic(each.problem, each.kernel).bytes;
       continue;
     }
     const std::int64_t samples = layers.front().n, of_group = kernels::samples_of_mlp(group.program->kernel);
@@ -334,8 +332,12 @@ std::span<const Problem> layers_of(const MlpPlan& plan, const MlpPlan::Group& gr
   return std::span(plan.problem.layers).subspan(group.first, group.count);
 }
 
-const Plan& product_of(const MlpPlan& plan, const MlpPlan::Group& group, std::int64_t samples) {
-  return group.products[samples == plan.piece_samples ? 0 : 1];
+std::int64_t samples_at(const MlpPlan& plan, std::int64_t sample) {
+  return std::min(plan.piece_samples, plan.problem.layers.front().n - sample);
+}
+
+std::size_t product_for(const MlpPlan& plan, std::int64_t samples) {
+  return samples == plan.piece_samples ? 0 : 1;
 }
 
 std::int64_t elements_of_weights(const Problem& layer) {
@@ -361,7 +363,7 @@ std::optional<MlpStep> next_slice(const MlpPlan& plan, MlpCursor& cursor, double
   const std::int64_t samples = plan.problem.layers.empty() ? 0 : plan.problem.layers.front().n;
   for (;;) {
     if (cursor.sample >= samples) return {};
-    const std::int64_t of_piece = std::min(plan.piece_samples, samples - cursor.sample);
+    const std::int64_t of_piece = samples_at(plan, cursor.sample);
     const MlpPlan::Group& group = plan.groups[cursor.group];
     MlpStep result{cursor.sample, cursor.group, {}};
     const auto advance_group = [&] {
@@ -371,7 +373,7 @@ std::optional<MlpStep> next_slice(const MlpPlan& plan, MlpCursor& cursor, double
       cursor.sample += plan.piece_samples;
     };
     if (!group.program) {
-      const std::optional<Step> step = next_slice(product_of(plan, group, of_piece), cursor.at, work);
+      const std::optional<Step> step = next_slice(group.products[product_for(plan, of_piece)], cursor.at, work);
       if (!step) {
         advance_group();
         continue;
@@ -404,13 +406,13 @@ std::vector<double> work_of(const MlpPlan& plan) {
   for (const MlpPlan::Group& group : plan.groups) {
     double& work = result.emplace_back(0);
     for (std::int64_t sample = 0; sample < samples;) {
-      const std::int64_t of_piece = std::min(plan.piece_samples, samples - sample),
+      const std::int64_t of_piece = samples_at(plan, sample),
                          pieces = of_piece == plan.piece_samples ? samples / plan.piece_samples : 1;
       double of_one = 0;
       if (group.program) {
         of_one = work_of(grid_of(plan, group, of_piece));
       } else {
-        const auto stages = size(product_of(plan, group, of_piece)).work;
+        const auto stages = size(group.products[product_for(plan, of_piece)]).work;
         of_one = std::accumulate(stages.begin(), stages.end(), 0.0);
       }
       work += static_cast<double>(pieces) * of_one;

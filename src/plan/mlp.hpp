@@ -42,8 +42,10 @@ MlpPlan make_plan(const MlpProblem& problem, const PlannerInputs& inputs, const 
 /// The problems of the layers of a group.
 std::span<const Problem> layers_of(const MlpPlan& plan, const MlpPlan::Group& group);
 
-/// The plan of a group's product for a piece of so many samples.
-const Plan& product_of(const MlpPlan& plan, const MlpPlan::Group& group, std::int64_t samples);
+/// The samples of the piece that begins with this one.
+std::int64_t samples_at(const MlpPlan& plan, std::int64_t sample);
+/// Which of a group's products is for a piece of so many samples.
+std::size_t product_for(const MlpPlan& plan, std::int64_t samples);
 
 /// Where each layer's weights and bias lie in the copies that the plan has of them, in bytes from their beginning.
 struct CopiedAt {
