@@ -11,10 +11,11 @@
 // Buffers   0: the input; 1 or image unit 0: the weights of all layers; 2: the output; 4: the biases of all layers, as words
 // Uniforms  size: layers, samples; a_at, c_at: where input and output begin, from a row to the next, from a sample to the next; layers: see below
 // Shared    16 * WIDTH * LANES * TILE_N / 4 + 16 * WIDTH * (STEP_K / 4 + 1) bytes, with several groups
-// Macros    WIDTH: at least the inputs and outputs of each layer: a multiple of 16, with several groups GROUPS * TILE_M; TILE_M: 4, 8 or 16 outputs
-//           and TILE_N: 4, 8 or 16 samples for each invocation; LANES: invocations beside each other along the samples; STEP_K: a multiple of
-//           4; FEW_ROWS: with several groups, outputs for each invocation of a layer that has few; BY_VECTORS: what is read or written by vectors of 16 bytes, a sum of 1: the input, 2: the weights of layers where they lie so,
-//           4: the output, 8 (with 2): the weights of all layers;
+// Macros    WIDTH: at least the inputs and outputs of each layer: a multiple of 16, with several groups GROUPS * TILE_M; TILE_M: 4, 8
+//           or 16 outputs and TILE_N: 4, 8 or 16 samples for each invocation; LANES: invocations beside each other along the samples;
+//           STEP_K: a multiple of 4; FEW_ROWS: with several groups, outputs for each invocation of a layer that has few;
+//           BY_VECTORS: what is read or written by vectors of 16 bytes, a sum of 1: the input, 2: the weights of layers where they
+//           lie so, 4: the output, 8 (with 2): the weights of all layers;
 //           EPILOGUE: 1 if an activation may be another than relu and leaky_relu
 // The other macros: the files that are included
 
@@ -115,8 +116,8 @@ float bias_at(int at, bool last) {
   return uintBitsToFloat(Bias[at]);
 }
 
-// The activations that are cheap enough to be written out for each element. A number below 0 is found by its bits, which NaN and -0 are not: drivers make a maximum of
-// the comparison that loses them.
+// The activations that are cheap enough to be written out for each element. A number below 0 is found by its bits, which NaN and -0 are
+// not: drivers make a maximum of the comparison that loses them.
 float rectified(float x, int kind, float slope) {
   bool is_negative = floatBitsToUint(x) - 0x80000001u <= 0x7f7fffffu;
   return is_negative && kind == RELU ? 0.0 : is_negative && kind == LEAKY_RELU ? multiply(slope, x) : x;

@@ -97,13 +97,16 @@ void LAYER(int first, ivec4 sizes, ivec4 strides, ivec4 parameters, bool last) {
     for (int j = 0; j < columns; ++j) Values[value_at(row, j)] = is_output ? finished(sums[i][j], bias, has_bias, strides.z, slope) : vec4(0.0);
   }
 #else
-  // The rows move up each turn: this is compiled once. Compilers of drivers on CPUs take seconds if it is written out for each row.
-  for (int row = first; row < min(first + ROWS, rounded_up(sizes.y)); ++row) {
-    bool is_output = row < sizes.y;
-    float bias = has_bias && is_output ? bias_at(sizes.w + row, last) : 0.0;
-    for (int j = 0; j < columns; ++j)
-      Values[WIDTH * columns - from + row * columns + j] = is_output ? finished(sums[0][j], bias, has_bias, strides.z, slope) : vec4(0.0);
-    for (int i = 1; i < ROWS; ++i) sums[i - 1] = sums[i];
+  // Four rows a turn, then the others move up. Compilers of drivers on CPUs take seconds if it is written out for each row.
+  for (int row = first; row < min(first + ROWS, rounded_up(sizes.y)); row += 4) {
+    for (int i = 0; i < 4; ++i) {
+      bool is_output = row + i < sizes.y;
+      float bias = has_bias && is_output ? bias_at(sizes.w + row + i, last) : 0.0;
+      for (int j = 0; j < columns; ++j)
+        Values[WIDTH * columns - from + (row + i) * columns + j] =
+            is_output ? finished(sums[i][j], bias, has_bias, strides.z, slope) : vec4(0.0);
+    }
+    for (int i = 4; i < ROWS; ++i) sums[i - 4] = sums[i];
   }
 #endif
 }

@@ -112,7 +112,8 @@ std::vector<Kernel> mlp_candidates(std::span<const Problem> layers, const Limits
     k.broadcast = broadcast_lanes(layers.front(), limits) == 8 ? 8 : 1;
     // Larger tiles are faster by little, and take drivers' compilers seconds: see docs/performance.md.
     const auto has_enough = [&] { return layers.front().n >= k.lanes * k.tile_n * 2 * limits.concurrent_groups; };
-    for (k.tile_n = k.broadcast > 1 ? 16 : 8; k.tile_n > 4 && !has_enough();) k.tile_n /= 2;
+    k.tile_m = k.broadcast > 1 ? 16 : 8;
+    for (k.tile_n = 8; k.tile_n > 4 && !has_enough();) k.tile_n /= 2;
     for (; k.tile_n >= 4; k.tile_n /= 2) add();
     return result;
   }
