@@ -329,7 +329,7 @@ class Soak {
     const bool done = one.job.done();
     one.job.cancel();
     one.job.advance(1ms);
-    const Plan& plan = one.job.plan();
+    const Plan& plan = plan_of(one.job);
     const bool whole_k = plan.piece_k == plan.problem.k && !plan.reduces();
     const Matrix<float> c = one.held->c.download();
     for (std::int64_t i = 0; i < c.size() && (done || whole_k); ++i)
@@ -470,11 +470,11 @@ class Soak {
     Engine& engine = own();
     DeviceProduct held = hold(engine);
     engine.prepare(std::span<const Gemm>(&held.gemm, 1));
-    const Plan plan = engine.plan(Engine::problem(held.gemm));
-    if (coin()) require(engine.compile(plan).size() == plan.stages().size(), "not a report for each stage");
+    const Plan plan = make_plan(engine, problem_of(held.gemm));
+    if (coin()) require(compile(engine, plan).size() == plan.stages().size(), "not a report for each stage");
     engine.gemm(held.gemm);
     check(held, "a product that was prepared");
-    for (const StruckOff& each : engine.struck_off()) throw Failed("struck off: " + to_string(each.program) + ": " + each.reason);
+    for (const StruckOff& each : struck_off(engine)) throw Failed("struck off: " + to_string(each.program) + ": " + each.reason);
   }
 
   /// Each is refused, and changes nothing.

@@ -156,7 +156,7 @@ Check check_convolution_of(FileConvolution& files, bool full, Precision precisio
   constexpr double sampled = 0x1p28;  // multiply-adds
   const double of_pixel = flops_of(files.convolution) / 2 / static_cast<double>(product_of(files.convolution).m);
   const std::int64_t samples = full ? -1 : std::max<std::int64_t>(64, static_cast<std::int64_t>(sampled / of_pixel));
-  return check_convolution(Engine::problem(files.convolution), x, w, y, samples, precision);
+  return check_convolution(problem_of(files.convolution), x, w, y, samples, precision);
 }
 
 int verify_convolution(VerifyArguments& arguments) {

@@ -48,22 +48,13 @@ class Job;            // job.hpp
 class PackedOperand;  // device_matrix.hpp
 class Scope;          // scope.hpp
 struct TextureView;   // texture.hpp
-// inspect.hpp
-struct ConvolutionPlan;
-struct ConvolutionProblem;
-struct Explanation;
-struct MlpPlan;
-struct MlpProblem;
-struct Plan;
-struct ProgramReport;
-struct StruckOff;
 // experimental.hpp
 struct ExperimentalEngineOptions;
 
 /// What ran, and how long it took. Filling it makes the call wait for the GPU.
 struct Report {
   std::string kernel;                ///< the kernel that ran, with its parameters, as parse_kernel() reads it: "tiled:tile=32"
-  std::shared_ptr<const Plan> plan;  ///< all that was decided, see inspect.hpp
+  Precision precision = Precision::standard;  ///< in which it ran, see there
   std::int64_t slices = 0;
   std::int64_t dispatches = 0;
   std::chrono::nanoseconds kernel_time{};  ///< on the GPU, from before the first dispatch to after the last
@@ -80,7 +71,7 @@ struct EngineOptions {
   /// (KHR_parallel_shader_compile); else prepare() does.
   bool use_ready_programs = false;
   /// Gets lines for developers: programs compiled, programs that spill registers to memory (if the driver tells, see
-  /// Engine::compile), objects left behind. To hear of spills, the engine runs each new program once on nothing and waits for it;
+  /// docs/drivers.md), objects left behind. To hear of spills, the engine runs each new program once on nothing and waits for it;
   /// with `use_ready_programs` it does not, and hears of none. Must not throw or call the engine.
   std::function<void(std::string_view message)> log;
   /// Each call asks whether the engine's context is current, and throws std::invalid_argument if it is not. By default calls in a
@@ -245,23 +236,18 @@ class GLGEMM_EXPORT Engine {
   /// As prepare() of products; a convolution's buffers need not exist. Throws as convolve().
   void prepare(std::span<const Convolution> convolutions, const PlanOptions& options = {});
 
-  /// What convolve() plans for.  @throws std::invalid_argument  the sizes disagree
-  static ConvolutionProblem problem(const Convolution& convolution);
-  /// The plan that convolve() would run. Throws as make_plan. Any thread, while no other uses the engine.
-  ConvolutionPlan plan(const ConvolutionProblem& problem, const PlanOptions& options = {}) const;
-
   /// Enqueues a network of fully connected layers, see mlp.hpp, on the context's command stream; does not wait for the GPU.
   ///
   /// Where weights and input are f32, f16 or bf16 and layers are narrow enough, one dispatch runs several layers, all of them
-  /// where that is fastest: what is between them never leaves the chip. Others run as a product each. MlpPlan says which, and
-  /// why. Such a dispatch reads its layers' weights from one buffer and their biases from one: where they lie in several, each
-  /// call copies them.
+  /// where that is fastest: what is between them never leaves the chip. Others run as a product each; `glgemm inspect --mlp`
+  /// shows which, and why. Such a dispatch reads its layers' weights from one buffer and their biases from one: where they lie
+  /// in several, each call copies them.
   ///
   /// With Precision::reproducible the bits are those of the layers as products. What gemm() says of first calls, slices, barriers
   /// and OpenGL's state holds here too.
   /// @throws std::invalid_argument  no layers or more than 16, sizes or types disagree, a view leaves its buffer or is
-  /// misaligned,
-  ///                                the output overlaps what is read, or options.kernel is set; the message has the layer
+  ///                                misaligned, the output overlaps what is read, or options.kernel is set; the message has the
+  ///                                layer
   /// @throws Unsupported, OutOfMemory, GlError, DeviceLost  as gemm()
   void run(const Mlp& mlp, const PlanOptions& options = {}, Report* report = nullptr);
 
@@ -273,11 +259,6 @@ class GLGEMM_EXPORT Engine {
 
   /// Bytes of workspace that run() would need. Throws as run(). Any thread.
   std::int64_t workspace_bytes(const Mlp& mlp, const PlanOptions& options = {}) const;
-
-  /// What run() plans for.  @throws std::invalid_argument  the sizes disagree
-  static MlpProblem problem(const Mlp& mlp);
-  /// The plan that run() would run. Throws as make_plan. Any thread, while no other uses the engine.
-  MlpPlan plan(const MlpProblem& problem, const PlanOptions& options = {}) const;
 
   /// Copies texels to images in a buffer, or back: image i of the tensor is the view's layer i, and row 0 is the row of texels at
   /// y = 0. The tensor has the size of the texture's level, and as many channels of a texel as it has channels, the first ones;
@@ -297,20 +278,6 @@ class GLGEMM_EXPORT Engine {
   void prepare_read_texture(const TextureView& from, const TensorView& to);
   void prepare_write_texture(const TensorView& from, const TextureView& to);
 
-  /// The problem that gemm() plans for a product: it runs make_plan(problem(product), limits(), options). (If every alpha is 0,
-  /// it plans with k = 0, since it reads neither A nor B.) Any thread.
-  /// @throws std::invalid_argument  the shapes disagree
-  static Problem problem(const Gemm& product);
-
-  /// The plan that gemm() would run: make_plan with the engine's limits, its tuning table, and without programs that failed their
-  /// self-check. Where `why` is given, it gets the reasons. Throws as make_plan. Any thread, while no other uses the engine.
-  Plan plan(const Problem& problem, const PlanOptions& options = {}, Explanation* why = nullptr) const;
-
-  /// The programs that failed their self-check, or that the driver refused to compile or to link, and what was wrong. This
-  /// engine's plans do without them. If PlanOptions names a kernel whose program is refused, the call throws GlError with the
-  /// driver's log.
-  std::vector<StruckOff> struck_off() const;
-
   /// Bytes of workspace that gemm() would need for the product. Throws as make_plan. Any thread.
   std::int64_t workspace_bytes(const Gemm& product, const PlanOptions& options = {}) const;
 
@@ -323,26 +290,6 @@ class GLGEMM_EXPORT Engine {
   /// B begin at multiples of 16 bytes may change the program. Blocks. Throws as make_plan and gemm; if shapes disagree, the
   /// message has the product's number.
   void prepare(std::span<const Gemm> products, const PlanOptions& options = {});
-  /// The same for problems, see problem(). Throws as make_plan and gemm.
-  void prepare(std::span<const Problem> problems, const PlanOptions& options = {});
-
-  /// Compiles the plan's programs, runs each once on nothing, and returns what the driver told of each through GL_KHR_debug, in
-  /// the order of the plan's stages. Results are not looked at and no program is checked. Blocks.
-  ///
-  /// Some drivers tell only if a variable asks for it before the context is made, and no driver tells of a program that its own
-  /// cache of shaders holds; docs/drivers.md names the variables. While a program is made, the driver's messages go to the
-  /// report. Then the application's callback gets the messages that are not the compiler's; the callback and the settings of
-  /// debug output are as before. Nothing is reported while the context's stack of debug groups is full: OpenGL restores which
-  /// messages are enabled by that stack alone.
-  /// @throws GlError  the driver refused a program
-  std::vector<ProgramReport> compile(const Plan& plan);
-
-  /// The same for a convolution's programs, each once. The stage of a copy is pack_a; a depthwise program's is multiply.
-  std::vector<ProgramReport> compile(const ConvolutionPlan& plan);
-
-  /// The same for a network's programs, each once; that of several layers has the stage `layers`.
-  std::vector<ProgramReport> compile(const MlpPlan& plan);
-
   /// Copies a B that many products use into a matrix of its own, in the form that this engine's kernels read fastest. Enqueues;
   /// does not wait.
   /// @throws std::invalid_argument  the view leaves its buffer or is misaligned, is quantised or indexed, or its buffer is mapped
@@ -381,11 +328,8 @@ class GLGEMM_EXPORT Engine {
   void abandon() noexcept;
 
  private:
-  friend class DeviceMatrix;
-  friend class Job;
-  friend class Stopwatch;
-  friend class Streamer;
-  friend struct CAccess;  // the C interface
+  friend struct EngineAccess;  // glgemm's own
+  friend struct CAccess;       // the C interface
   /// The shapes agree and a plan exists.
   void check_multiply(std::int64_t m, std::int64_t k, std::int64_t inner, std::int64_t n, Type a, Type b,
                       const PlanOptions& options) const;

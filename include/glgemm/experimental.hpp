@@ -32,7 +32,7 @@ struct ExperimentalPlanOptions {
   /// prefers. If it is empty, an engine goes by its own table unless `untuned`.
   std::vector<TunedChoice> tuning{};
   bool untuned = false;
-  /// Programs that must not run, besides an engine's own, see Engine::struck_off. If a program is struck off whose precision is
+  /// Programs that must not run, besides an engine's own, see struck_off(). If a program is struck off whose precision is
   /// not the standard one, ProgramKey::sealed takes its place.
   std::vector<StruckOff> struck_off{};
   /// A fixed place in the workspace for B's panels, if they fit there. By default they lie behind A's panels.
@@ -46,7 +46,7 @@ struct ExperimentalEngineOptions {
   std::function<std::string(const ProgramKey& key, std::string source)> rewrite_source{};
   /// Before its first use, each program runs a small product of integers, and every byte of the result is compared; drivers do
   /// miscompile. Where Precision promises bits, products of other numbers are compared to the bit: the promise rests on what the
-  /// driver makes of `precise`. A program that fails is struck off (see Engine::struck_off), and another form of it
+  /// driver makes of `precise`. A program that fails is struck off (see struck_off()), and another form of it
   /// (ProgramKey::sealed) or another kernel is taken. The check waits for the GPU: a few milliseconds, and some tens of them
   /// where bits are promised. prepare() does it ahead, and the program cache remembers it.
   bool self_check = true;

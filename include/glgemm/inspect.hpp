@@ -33,6 +33,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,8 +44,12 @@
 #include <glgemm/mlp.hpp>
 #include <glgemm/plan_options.hpp>
 #include <glgemm/problem.hpp>
+#include <glgemm/streaming.hpp>
 
 namespace glgemm {
+
+class Engine;  // engine.hpp
+class Job;     // job.hpp
 
 // ---- Kernels
 
@@ -528,6 +533,16 @@ struct StreamPlan {
   GLGEMM_EXPORT std::int64_t windows() const noexcept;  ///< of k, for each piece
 };
 
+/// Decides how to stream. `limits` are an engine's, `device_memory` what its device_memory_bytes() says.
+///
+/// Considers the cuts that move at most 1.45 times the bound (if there are none, those that move the least), and takes the one
+/// that is the fastest by a cost model: bytes moved, and passes over C. With Precision::extended and Precision::reproducible k is
+/// not cut, so that a piece needs room for all of k. Any thread.
+/// @throws std::invalid_argument  as make_plan; or a limit is too small for any piece: the message has the least that works
+/// @throws Unsupported            as make_plan, whatever the memory
+GLGEMM_EXPORT StreamPlan make_stream_plan(const Problem& problem, const Limits& limits, std::int64_t device_memory,
+                                          const StreamOptions& options = {});
+
 // ---- What a driver's compiler tells
 
 /// What a driver's compiler tells of a program, in the same units for every maker. What a driver does not tell is absent.
@@ -561,5 +576,52 @@ struct ProgramReport {
   /// Empty if it said nothing.
   std::vector<std::string> messages;
 };
+
+// ---- What an engine decides. Call these as the engine's own functions, on the thread on which its context is current, unless they
+// ---- say otherwise.
+
+/// What Engine::gemm plans for: with k = 0 where every alpha is 0, since A and B are then not read. Any thread.
+/// @throws std::invalid_argument  the shapes disagree; the message has them
+GLGEMM_EXPORT Problem problem_of(const Gemm& product);
+/// What Engine::convolve plans for. Likewise.
+GLGEMM_EXPORT ConvolutionProblem problem_of(const Convolution& convolution);
+/// What Engine::run plans for. Likewise.
+GLGEMM_EXPORT MlpProblem problem_of(const Mlp& mlp);
+
+/// The plan that the engine would run: with its limits and its tuning table, and without programs that failed their self-check.
+/// Throws as make_plan with limits. Any thread, while no other uses the engine.
+GLGEMM_EXPORT Plan make_plan(const Engine& engine, const Problem& problem, const PlanOptions& options = {},
+                             Explanation* why = nullptr);
+GLGEMM_EXPORT ConvolutionPlan make_plan(const Engine& engine, const ConvolutionProblem& problem, const PlanOptions& options = {});
+GLGEMM_EXPORT MlpPlan make_plan(const Engine& engine, const MlpProblem& problem, const PlanOptions& options = {});
+
+/// What multiply() of a streamed product plans for.  @throws std::invalid_argument  the shapes or types disagree
+GLGEMM_EXPORT Problem problem_of(const HostGemm& product);
+/// The plan by which multiply() streams a product: with the engine's limits, memory and tuning, for programs that have passed
+/// their self-check. The matrices' functions are not called, and need not be there. Throws as the other one.
+GLGEMM_EXPORT StreamPlan make_stream_plan(Engine& engine, const HostGemm& product, const StreamOptions& options = {});
+
+/// The plan of a job's product; of a convolution or a network, of its first one. Empty where there is none. Any thread.
+GLGEMM_EXPORT const Plan& plan_of(const Job& job) noexcept;
+
+/// Engine::prepare for problems. Throws as that.
+GLGEMM_EXPORT void prepare(Engine& engine, std::span<const Problem> problems, const PlanOptions& options = {});
+
+/// The programs that failed their self-check, or that the driver refused to compile or to link, and what was wrong. The engine's
+/// plans do without them. If PlanOptions names a kernel whose program is refused, the call throws GlError with the driver's log.
+GLGEMM_EXPORT std::vector<StruckOff> struck_off(const Engine& engine);
+
+/// Compiles the plan's programs, runs each once on nothing, and returns what the driver told of each through GL_KHR_debug: in the
+/// order of the plan's stages; of a convolution and a network each program once. Results are not looked at and no program is checked. Blocks.
+///
+/// Some drivers tell only if a variable asks for it before the context is made, and no driver tells of a program that its own
+/// cache of shaders holds; docs/drivers.md names the variables. While a program is made, the driver's messages go to the
+/// report. Then the application's callback gets the messages that are not the compiler's; the callback and the settings of
+/// debug output are as before. Nothing is reported while the context's stack of debug groups is full: OpenGL restores which
+/// messages are enabled by that stack alone.
+/// @throws GlError  the driver refused a program
+GLGEMM_EXPORT std::vector<ProgramReport> compile(Engine& engine, const Plan& plan);
+GLGEMM_EXPORT std::vector<ProgramReport> compile(Engine& engine, const ConvolutionPlan& plan);
+GLGEMM_EXPORT std::vector<ProgramReport> compile(Engine& engine, const MlpPlan& plan);
 
 }  // namespace glgemm

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include <glgemm/export.hpp>
 #include <glgemm/fence.hpp>
@@ -11,7 +12,7 @@
 namespace glgemm {
 
 class Engine;
-struct Plan;
+struct Plan;  // inspect.hpp
 
 /// What a job has done so far.
 struct JobReport {
@@ -63,11 +64,13 @@ class GLGEMM_EXPORT Job {
   void cancel() noexcept;
   /// A fence behind everything enqueued so far, by whomever.  @throws std::invalid_argument  the engine was released or abandoned
   Fence fence();
-  const Plan& plan() const noexcept;
+  /// The kernel that runs it, as parse_kernel() reads it; of a convolution or a network the first one.
+  std::string kernel() const;
   JobReport report() const noexcept;
 
  private:
   friend class Engine;
+  friend const Plan& plan_of(const Job& job) noexcept;  // inspect.hpp
   struct State;
   explicit Job(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;

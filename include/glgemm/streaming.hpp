@@ -18,7 +18,6 @@
 
 namespace glgemm {
 
-struct StreamPlan;  // inspect.hpp
 
 /// A rectangle of a matrix as it is stored.
 struct Section {
@@ -158,20 +157,16 @@ struct StreamOptions {
   std::function<void(const Section& piece)> piece_done{};
 };
 
-/// Decides how to stream. `limits` are an engine's, `device_memory` what its device_memory_bytes() says.
-///
-/// Considers the cuts that move at most 1.45 times the bound (if there are none, those that move the least), and takes the one
-/// that is the fastest by a cost model: bytes moved, and passes over C. With Precision::extended and Precision::reproducible k is
-/// not cut, so that a piece needs room for all of k. Any thread.
-/// @throws std::invalid_argument  as make_plan; or a limit is too small for any piece: the message has the least that works
-/// @throws Unsupported            as make_plan, whatever the memory
-GLGEMM_EXPORT StreamPlan make_stream_plan(const Problem& problem, const Limits& limits, std::int64_t device_memory,
-                                          const StreamOptions& options = {});
-
 /// What a streamed product did.
 struct StreamReport {
-  std::string kernel;                      ///< the kernel that ran, as parse_kernel() reads it
-  std::shared_ptr<const StreamPlan> plan;  ///< the plan with which it began, see inspect.hpp
+  std::string kernel;  ///< the kernel that ran, as parse_kernel() reads it
+  /// How C was cut when it began: into pieces of piece_m x piece_n, which stay on the device while k is walked in windows of
+  /// piece_k.
+  std::int64_t piece_m = 0, piece_n = 0, piece_k = 0;
+  /// The bytes of all its buffers on the device and on the host then. A driver that computes on the CPU has all on the device.
+  std::int64_t device_bytes = 0, host_bytes = 0;
+  /// Bytes that all pieces move by that cut, and the least that any cut moves.
+  double planned_bytes = 0, bound_bytes = 0;
   std::int64_t pieces = 0;
   std::int64_t windows = 0;
   std::int64_t bytes_to_device = 0;
@@ -186,19 +181,12 @@ struct StreamReport {
   std::int64_t out_of_memory = 0;
 };
 
-/// The problem that multiply() plans for a product.  @throws std::invalid_argument  the shapes or types disagree
-GLGEMM_EXPORT Problem problem(const HostGemm& product);
-
-/// The plan by which multiply() computes a product: make_stream_plan with the engine's limits, memory and tuning, for programs
-/// that have passed their self-check. The matrices' functions are not called, and need not be there. Throws as make_stream_plan.
-/// Call it on the thread on which the engine's context is current.
-GLGEMM_EXPORT StreamPlan stream_plan(Engine& engine, const HostGemm& product, const StreamOptions& options = {});
-
 /// Computes the product and waits for it. The buffers that it makes for itself have at no time more bytes than the options say.
 ///
 /// Elements of f16 and bf16 C's are summed in f32 and rounded when they are written.
-/// @throws std::invalid_argument  the shapes or types disagree; C overlaps what is read; or as make_stream_plan
-/// @throws Unsupported            as make_plan, or the plan's precision is not the standard one and there are beta and a
+/// @throws std::invalid_argument  the shapes or types disagree; C overlaps what is read; or a limit is too
+///                                small for any piece: the message has the least that works
+/// @throws Unsupported            as Engine::gemm, or its precision is not the standard one and there are beta and a
 ///                                residual; nothing has been written
 /// @throws OutOfMemory            the driver has not the memory for the least piece
 /// @throws DeviceLost             the context was lost, and options.new_engine makes no new one, or one that is lost at the same

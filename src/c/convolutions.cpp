@@ -127,8 +127,8 @@ glgemm_status glgemm_convolution_workspace_bytes(const glgemm_engine* engine, co
                                                  const glgemm_options* options, int64_t* bytes) {
   return call(__func__, [&](const Arguments& in) {
     const Engine& used = in.need(engine, "engine").engine;
-    const ConvolutionProblem problem = Engine::problem(to_convolution(in, convolution));
-    in.need(bytes, "bytes") = used.plan(problem, to_options(in, options)).workspace_bytes;
+    const ConvolutionProblem problem = problem_of(to_convolution(in, convolution));
+    in.need(bytes, "bytes") = make_plan(used, problem, to_options(in, options)).workspace_bytes;
   });
 }
 glgemm_status glgemm_prepare_convolutions(glgemm_engine* engine, const glgemm_convolution* convolutions, size_t count,

@@ -141,7 +141,7 @@ glgemm_status glgemm_job_progress(const glgemm_job* job, glgemm_job_info* info) 
     const Job& used = in.need(job, "job").job;
     const JobReport report = used.report();
     glgemm_job_info result{0, used.done(), used.progress(), report.advances, report.slices, report.dispatches, report.rate, ""};
-    write_text(to_string(used.plan().kernel), result.kernel);
+    write_text(to_string(plan_of(used).kernel), result.kernel);
     in.write(info, result, "info");
   });
 }
@@ -168,11 +168,11 @@ glgemm_status glgemm_multiply_streamed(glgemm_engine* engine, const glgemm_host_
     multiply(used, streamed.product, streamed.options, &did);
     if (!report) return;
     glgemm_stream_report result{};
-    result.piece_m = did.plan->piece_m;
-    result.piece_n = did.plan->piece_n;
-    result.piece_k = did.plan->piece_k;
-    result.device_bytes = did.plan->device_bytes;
-    result.host_bytes = did.plan->host_bytes;
+    result.piece_m = did.piece_m;
+    result.piece_n = did.piece_n;
+    result.piece_k = did.piece_k;
+    result.device_bytes = did.device_bytes;
+    result.host_bytes = did.host_bytes;
     result.pieces = did.pieces;
     result.windows = did.windows;
     result.bytes_to_device = did.bytes_to_device;

@@ -330,7 +330,7 @@ void Accelerators::gemm(const DistributedGemm& product, const PlanOptions& optio
                    .b = shape(b),
                    .beta = product.beta,
                    .c = shape(c)};
-  Engine::problem(whole);  // refuses shapes and types that disagree
+  problem_of(whole);  // refuses shapes and types that disagree
 
   const auto by_rows = [](const DistributedMatrix& matrix) { return matrix.distribution() == Distribution::rows; };
   const auto place = [](const auto& part) { return std::tuple(part->accelerator, part->row, part->rows); };

@@ -56,7 +56,7 @@ std::vector<unsigned> make_bands(const gl::Api& api, std::int64_t rows, std::int
 }  // namespace
 
 DeviceMatrix::DeviceMatrix(Engine& engine, std::int64_t rows, std::int64_t columns, Type type)
-    : DeviceMatrix((engine.state_->check_usable("DeviceMatrix"), engine.state_), rows, columns, type) {}
+    : DeviceMatrix((EngineAccess::state(engine)->check_usable("DeviceMatrix"), EngineAccess::state(engine)), rows, columns, type) {}
 
 DeviceMatrix::DeviceMatrix(std::shared_ptr<Engine::State> state, std::int64_t rows, std::int64_t columns, Type type)
     : state_(std::move(state)), rows_(rows), columns_(columns), type_(type) {

@@ -12,7 +12,6 @@
 
 #include <glgemm/device_matrix.hpp>
 #include <glgemm/inspect.hpp>
-#include <glgemm/stopwatch.hpp>
 #include <glgemm/tuning.hpp>
 
 #include "base/device_class.hpp"
@@ -26,7 +25,6 @@
 #include "engine/ready.hpp"
 #include "engine/validate.hpp"
 #include "gl/arithmetic.hpp"
-#include "gl/program_statistics.hpp"
 #include "kernels/kernels.hpp"
 #include "plan/problem.hpp"
 
@@ -46,25 +44,6 @@ void delete_objects(Engine::State& state) noexcept {
   state.staging.destroy(api);
   state.mark.destroy(api);
   state.forget();
-}
-
-/// Has the programs of the problems run. `products` are what the problems are of, if somebody gave them.
-void prepare_products(Engine& engine, Engine::State& state, std::span<const Problem> problems, std::span<const Gemm> products,
-                      const PlanOptions& options) {
-  state.check_usable("prepare");
-  std::optional<gl::StateGuard> guard;
-  state.save_bindings("prepare", guard);
-  for (const Problem& problem : problems)  // so that the driver may compile them at the same time
-    for (const ProgramKey& program : programs_of(engine.plan(problem, options))) state.begin_program(program);
-  for (std::size_t i = 0; i < problems.size(); ++i) {
-    std::shared_ptr<Prepared> prepared;
-    do prepared = std::make_shared<Prepared>(Prepared{problems[i], options, {}, engine.plan(problems[i], options)});
-    while (!make_ready(state, *prepared, options.kernel.has_value()));
-    const Gemm product = products.empty() ? Gemm() : products[i];
-    if (!product.workspace) grow_workspace(state, state.work, prepared->plan.workspace.size_bytes);
-    ProductSteps steps(make_call(product, std::move(prepared), state.work));
-    run_on_nothing(state, steps);
-  }
 }
 
 }  // namespace
@@ -127,7 +106,7 @@ const DeviceInfo& Engine::device() const noexcept {
   return state_->device;
 }
 
-Problem Engine::problem(const Gemm& product) {
+Problem problem_of(const Gemm& product) {
   const auto rows = [](const BufferView& view, Op op) { return op == Op::none ? view.rows : view.columns; };
   const auto columns = [](const BufferView& view, Op op) { return op == Op::none ? view.columns : view.rows; };
   const Batch& batch = product.batch;
@@ -179,33 +158,19 @@ Problem Engine::problem(const Gemm& product) {
       refuse_product("D is indexed by other tables than C");
   }
   validate(problem);
+  if (are_zero(product.alpha, product.batch.alphas)) problem.k = 0;  // as in BLAS, A and B are not read
   return problem;
 }
 
-std::vector<StruckOff> Engine::struck_off() const {
-  return state_->struck_off;
-}
-
 std::int64_t Engine::workspace_bytes(const Gemm& product, const PlanOptions& options) const {
-  return plan(problem_to_plan(product), options).workspace.size_bytes;
-}
-
-Plan Engine::plan(const Problem& problem, const PlanOptions& options, Explanation* why) const {
-  return make_plan(problem, inputs_of(*state_, options), options, why);
+  return make_plan(*this, problem_of(product), options).workspace.size_bytes;
 }
 
 void Engine::gemm(const Gemm& product, const PlanOptions& options, Report* report) {
   state_->check_usable("gemm", state_->scoped);
   std::optional<gl::StateGuard> guard;
   ProductSteps steps(glgemm::prepare(*state_, "gemm", product, options, {}, state_->work, guard));
-  if (!report) return enqueue(*state_, steps, nullptr);
-  const std::shared_ptr<const Prepared>& prepared = steps.call().prepared;
-  *report = {.kernel = to_string(prepared->plan.kernel), .plan = {prepared, &prepared->plan}};
-  Stopwatch watch(*this);
-  watch.start();
-  enqueue(*state_, steps, report);
-  watch.stop();
-  report->kernel_time = watch.elapsed();
+  run_steps(*this, steps, report);
 }
 
 void Engine::gemm(std::span<const Gemm> products, const PlanOptions& options) {
@@ -229,7 +194,7 @@ void Engine::check_multiply(std::int64_t m, std::int64_t k, std::int64_t inner, 
   if (k != inner)
     throw std::invalid_argument(fmt::format("multiply: A is {} and B is {}: the inner sizes {} and {} differ", size_text(m, k),
                                             size_text(inner, n), k, inner));
-  plan(of_types({.m = m, .n = n, .k = k}, a, b, sum_type(a, b)), options);  // refuses before anything is uploaded
+  make_plan(*this, of_types({.m = m, .n = n, .k = k}, a, b, sum_type(a, b)), options);  // refuses before anything is uploaded
 }
 
 void Engine::multiply_arrays(std::int64_t m, std::int64_t n, std::int64_t k, Type type_a, const void* a, Type type_b,
@@ -246,25 +211,8 @@ void Engine::multiply_arrays(std::int64_t m, std::int64_t n, std::int64_t k, Typ
 
 void Engine::prepare(std::span<const Gemm> products, const PlanOptions& options) {
   std::vector<Problem> problems;
-  for (std::size_t i = 0; i < products.size(); ++i) problems.push_back(work_on(products, i, problem_to_plan));
-  prepare_products(*this, *state_, problems, products, options);
-}
-
-void Engine::prepare(std::span<const Problem> problems, const PlanOptions& options) {
-  prepare_products(*this, *state_, problems, {}, options);
-}
-
-std::vector<ProgramReport> Engine::compile(const Plan& plan) {
-  state_->check_usable("compile");
-  std::optional<gl::StateGuard> guard;
-  state_->save_bindings("compile", guard);
-  std::vector<ProgramReport> reports;
-  for (const Stage stage : plan.stages()) {
-    const ProgramKey key = plan.program(stage);
-    std::vector<std::string> messages = state_->messages_of(key);
-    reports.push_back({key, stage, parse_statistics(messages), std::move(messages)});
-  }
-  return reports;
+  for (std::size_t i = 0; i < products.size(); ++i) problems.push_back(work_on(products, i, [](const Gemm& product) { return problem_of(product); }));
+  prepare_products(*state_, problems, products, options);
 }
 
 void Engine::release() {

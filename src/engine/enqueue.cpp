@@ -2,6 +2,8 @@
 
 #include <functional>
 
+#include <glgemm/stopwatch.hpp>
+
 #include "engine/execute.hpp"
 #include "engine/execute_product.hpp"
 #include "engine/prepare.hpp"
@@ -21,7 +23,7 @@ void run_by_shader(Engine::State& state, Gemm product, PlanOptions options, Repo
   if (report) {
     const std::shared_ptr<const Prepared>& prepared = steps.call().prepared;
     report->kernel = to_string(prepared->plan.kernel);
-    report->plan = {prepared, &prepared->plan};
+    report->precision = prepared->plan.precision;
   }
   enqueue(state, steps, nullptr);
 }
@@ -57,6 +59,17 @@ std::optional<LeftByLibrary> run_all(Engine::State& state, Steps& steps, Report*
 void enqueue(Engine::State& state, Steps& steps, Report* report) {
   if (const std::optional<LeftByLibrary> left = run_all(state, steps, report))
     run_by_shader(state, left->rest, left->options, report);
+}
+
+void run_steps(Engine& engine, Steps& steps, Report* report) {
+  Engine::State& state = *EngineAccess::state(engine);
+  if (!report) return enqueue(state, steps, nullptr);
+  *report = {.kernel = steps.kernel(), .precision = steps.precision()};
+  Stopwatch watch(engine);
+  watch.start();
+  enqueue(state, steps, report);
+  watch.stop();
+  report->kernel_time = watch.elapsed();
 }
 
 }  // namespace glgemm

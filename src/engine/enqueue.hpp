@@ -10,4 +10,7 @@ namespace glgemm {
 /// @throws DeviceLost  it waited, and the context was reset
 void enqueue(Engine::State& state, Steps& steps, Report* report);
 
+/// Enqueues a checked call. With a report, waits for the device, and tells what ran and how long it took.  @throws  as enqueue()
+void run_steps(Engine& engine, Steps& steps, Report* report);
+
 }  // namespace glgemm

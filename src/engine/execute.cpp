@@ -67,4 +67,14 @@ Enqueuer::Timed Enqueuer::run_timed(double seconds) {
   return result;
 }
 
+std::string Steps::kernel() const {
+  const ProgramKey* const own = own_program();
+  return own ? to_string(own->kernel) : plan() ? to_string(plan()->kernel) : std::string();
+}
+
+Precision Steps::precision() const {
+  const ProgramKey* const own = own_program();
+  return own ? own->precision : plan() ? plan()->precision : Precision::standard;
+}
+
 }  // namespace glgemm

@@ -216,6 +216,11 @@ const Plan* ConvolutionSteps::plan() const {
   return products.empty() ? nullptr : &products.front();
 }
 
+const ProgramKey* ConvolutionSteps::own_program() const {
+  const ConvolutionPlan& plan = call_.prepared->plan;
+  return plan.depthwise ? &*plan.program : nullptr;
+}
+
 double ConvolutionSteps::all_work() const {
   return std::accumulate(call_.prepared->work.begin(), call_.prepared->work.end(), 0.0);
 }

@@ -25,6 +25,7 @@ class ConvolutionSteps final : public Steps {
   void run(Engine::State& state, const Runnable& at) override;
 
   const Plan* plan() const override;
+  const ProgramKey* own_program() const override;
   bool has_callers_workspace() const override { return call_.convolution.workspace.has_value(); }
   WorkBuffers& work() const override { return *call_.work; }
   gl::Bindings bindings() const override { return call_.prepared->bindings; }

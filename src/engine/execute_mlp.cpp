@@ -223,6 +223,11 @@ const Plan* MlpSteps::plan() const {
   return nullptr;
 }
 
+const ProgramKey* MlpSteps::own_program() const {
+  const std::vector<MlpPlan::Group>& groups = plan_of(call_).groups;
+  return !groups.empty() && groups.front().program ? &*groups.front().program : nullptr;
+}
+
 double MlpSteps::all_work() const {
   const std::vector<double>& work = call_.prepared->work;
   return std::accumulate(work.begin(), work.end(), 0.0);

@@ -26,6 +26,7 @@ class MlpSteps final : public Steps {
   void upload(Engine::State& state) const override;
 
   const Plan* plan() const override;
+  const ProgramKey* own_program() const override;
   bool has_callers_workspace() const override { return call_.mlp.workspace.has_value(); }
   WorkBuffers& work() const override { return *call_.work; }
   gl::Bindings bindings() const override { return call_.prepared->bindings; }

@@ -169,9 +169,13 @@ Fence Job::fence() {
   return Fence(std::make_unique<Fence::State>(Fence::State{state_->engine, gl::Sync(state_->engine->api)}));
 }
 
-const Plan& Job::plan() const noexcept {
+std::string Job::kernel() const {
+  return state_->steps->kernel();
+}
+
+const Plan& plan_of(const Job& job) noexcept {
   static const Plan nothing;
-  const Plan* const plan = state_->steps->plan();
+  const Plan* const plan = job.state_->steps->plan();
   return plan ? *plan : nothing;
 }
 

@@ -5,7 +5,6 @@
 #include <optional>
 
 #include <glgemm/inspect.hpp>
-#include <glgemm/stopwatch.hpp>
 
 #include "base/text.hpp"
 #include "engine/enqueue.hpp"
@@ -14,12 +13,11 @@
 #include "engine/library.hpp"
 #include "engine/prepare.hpp"
 #include "engine/ready.hpp"
-#include "gl/program_statistics.hpp"
 #include "plan/mlp.hpp"
 
 namespace glgemm {
 
-MlpProblem Engine::problem(const Mlp& mlp) {
+MlpProblem problem_of(const Mlp& mlp) {
   MlpProblem result;
   const auto rows = [](const MlpLayer& layer) { return layer.op == Op::none ? layer.weights.rows : layer.weights.columns; };
   const auto inputs = [](const MlpLayer& layer) { return layer.op == Op::none ? layer.weights.columns : layer.weights.rows; };
@@ -60,7 +58,7 @@ MlpProblem Engine::problem(const Mlp& mlp) {
     Gemm product{.op_a = layer.op, .a = layer.weights, .b = input, .c = output};
     if (layer.bias) product.epilogue.bias = BiasView::for_each_row(layer.bias->buffer, layer.bias->offset_bytes);
     product.epilogue.activation = layer.activation;
-    result.layers.push_back(of_layer(i, count, [&] { return problem(product); }));
+    result.layers.push_back(of_layer(i, count, [&] { return problem_of(product); }));
     const Problem& problem = result.layers.back();
     const std::int64_t bytes = layer.weights.quantization ? 0 : elements_of_weights(problem) * element_bytes(layer.weights.type);
     weights.add(layer.weights.buffer, layer.weights.offset_bytes, bytes);
@@ -77,25 +75,13 @@ void Engine::run(const Mlp& mlp, const PlanOptions& options, Report* report) {
   state_->check_usable("run");
   std::optional<gl::StateGuard> guard;
   MlpSteps steps(glgemm::prepare(*state_, "run", mlp, options, state_->work, guard));
-  if (!report) return enqueue(*state_, steps, nullptr);
-  *report = {};
-  const std::shared_ptr<const PreparedMlp> prepared = steps.call().prepared;
-  if (const MlpPlan& plan = prepared->plan; !plan.groups.empty()) {
-    const MlpPlan::Group& group = plan.groups.front();
-    report->kernel = to_string(group.program ? group.program->kernel : group.products.front().kernel);
-    if (!group.program) report->plan = {prepared, &group.products.front()};
-  }
-  Stopwatch watch(*this);
-  watch.start();
-  enqueue(*state_, steps, report);
-  watch.stop();
-  report->kernel_time = watch.elapsed();
+  run_steps(*this, steps, report);
 }
 
 void Engine::prepare(std::span<const Mlp> mlps, const PlanOptions& options) {
   state_->check_usable("prepare");
   for (const Mlp& mlp : mlps) {
-    const MlpProblem problem = Engine::problem(mlp);
+    const MlpProblem problem = problem_of(mlp);
     std::optional<gl::StateGuard> guard;
     state_->save_bindings("prepare", guard);
     std::shared_ptr<PreparedMlp> prepared;
@@ -108,30 +94,7 @@ void Engine::prepare(std::span<const Mlp> mlps, const PlanOptions& options) {
 }
 
 std::int64_t Engine::workspace_bytes(const Mlp& mlp, const PlanOptions& options) const {
-  return plan(problem(mlp), options).workspace_bytes;
-}
-
-MlpPlan Engine::plan(const MlpProblem& problem, const PlanOptions& options) const {
-  return make_plan(problem, inputs_of(*state_, options, uncut(*state_)), options);
-}
-
-std::vector<ProgramReport> Engine::compile(const MlpPlan& plan) {
-  state_->check_usable("compile");
-  std::vector<ProgramReport> reports;
-  const auto add = [&](ProgramReport report) {
-    if (std::ranges::find(reports, report.program, &ProgramReport::program) == reports.end())
-      reports.push_back(std::move(report));
-  };
-  for (const MlpPlan::Group& group : plan.groups) {
-    for (const Plan& product : group.products)
-      for (ProgramReport& report : compile(product)) add(std::move(report));
-    if (!group.program) continue;
-    std::optional<gl::StateGuard> guard;
-    state_->save_bindings("compile", guard);
-    std::vector<std::string> messages = state_->messages_of(*group.program);
-    add({*group.program, Stage::layers, parse_statistics(messages), std::move(messages)});
-  }
-  return reports;
+  return make_plan(*this, problem_of(mlp), options).workspace_bytes;
 }
 
 }  // namespace glgemm

@@ -7,6 +7,8 @@
 
 #include <glgemm/error.hpp>
 
+#include "engine/execute.hpp"
+#include "engine/execute_product.hpp"
 #include "engine/library.hpp"
 #include "engine/offsets.hpp"
 #include "engine/ready.hpp"
@@ -197,7 +199,7 @@ bool make_ready(Engine::State& state, PreparedMlp& prepared) {
 
 Call prepare(Engine::State& state, const char* what, const Gemm& product, const PlanOptions& options,
              const PlanConstraints& constraints, WorkBuffers& work, std::optional<gl::StateGuard>& guard) {
-  const Problem problem = problem_to_plan(product);
+  const Problem problem = problem_of(product);
   for (;;) {  // until all programs compile and pass their self-checks: without those that do not, the plan is another
     std::shared_ptr<Prepared> prepared = prepared_for(state, problem, options, constraints);
     guard.reset();
@@ -213,7 +215,7 @@ std::vector<Call> prepare(Engine::State& state, const char* what, std::span<cons
     gl::Bindings bindings = 0;
     for (std::size_t i = 0; i < products.size(); ++i) {
       prepared[i] =
-          work_on(products, i, [&](const Gemm& product) { return prepared_for(state, problem_to_plan(product), options); });
+          work_on(products, i, [&](const Gemm& product) { return prepared_for(state, problem_of(product), options); });
       bindings |= prepared[i]->bindings;
     }
     guard.reset();
@@ -231,7 +233,7 @@ std::vector<Call> prepare(Engine::State& state, const char* what, std::span<cons
 
 MlpCall prepare(Engine::State& state, const char* what, const Mlp& mlp, const PlanOptions& options, WorkBuffers& work,
                 std::optional<gl::StateGuard>& guard) {
-  const MlpProblem problem = Engine::problem(mlp);
+  const MlpProblem problem = problem_of(mlp);
   for (;;) {
     const auto prepared = prepared_for(state, problem, options);
     guard.reset();
@@ -255,6 +257,25 @@ ConvolutionCall prepare(Engine::State& state, const char* what, const Convolutio
                          [&](unsigned buffer) { return state.buffer_bytes(buffer); });
     if (!convolution.workspace) grow_workspace(state, work, prepared->plan.workspace_bytes);
     return {convolution, prepared, &work};
+  }
+}
+
+void prepare_products(Engine::State& state, std::span<const Problem> problems, std::span<const Gemm> products,
+                      const PlanOptions& options) {
+  state.check_usable("prepare");
+  std::optional<gl::StateGuard> guard;
+  state.save_bindings("prepare", guard);
+  const auto plan = [&](const Problem& problem) { return make_plan(problem, inputs_of(state, options), options); };
+  for (const Problem& problem : problems)  // so that the driver may compile them at the same time
+    for (const ProgramKey& program : programs_of(plan(problem))) state.begin_program(program);
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    std::shared_ptr<Prepared> prepared;
+    do prepared = std::make_shared<Prepared>(Prepared{problems[i], options, {}, plan(problems[i])});
+    while (!make_ready(state, *prepared, options.kernel.has_value()));
+    const Gemm product = products.empty() ? Gemm() : products[i];
+    if (!product.workspace) grow_workspace(state, state.work, prepared->plan.workspace.size_bytes);
+    ProductSteps steps(make_call(product, std::move(prepared), state.work));
+    run_on_nothing(state, steps);
   }
 }
 

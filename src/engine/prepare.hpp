@@ -28,6 +28,10 @@ MlpCall prepare(Engine::State& state, const char* what, const Mlp& mlp, const Pl
 ConvolutionCall prepare(Engine::State& state, const char* what, const Convolution& convolution, const PlanOptions& options,
                         WorkBuffers& work, std::optional<gl::StateGuard>& guard);
 
+/// Has the programs of the problems run. `products` are what the problems are of, if somebody gave them.
+void prepare_products(Engine::State& state, std::span<const Problem> problems, std::span<const Gemm> products,
+                      const PlanOptions& options);
+
 // The steps of prepare(), which others take by themselves, in their order.
 
 /// What the engine has the planner go by: its limits, its tuning table, and the programs that it has struck off.

@@ -89,12 +89,6 @@ bool gives_items(const Batch& batch) {
          !batch.alphas.empty() || !batch.betas.empty();
 }
 
-Problem problem_to_plan(const Gemm& product) {
-  Problem problem = Engine::problem(product);
-  if (are_zero(product.alpha, product.batch.alphas)) problem.k = 0;  // as in BLAS, A and B are not read
-  return problem;
-}
-
 void compile_programs(Engine::State& state, Prepared& prepared) {
   const Plan& plan = prepared.plan;
   for (const Stage stage : plan.stages()) {

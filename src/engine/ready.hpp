@@ -10,9 +10,6 @@ namespace glgemm {
 /// Whether the items of a batch have offsets or scalars of their own.
 bool gives_items(const Batch& batch);
 
-/// The problem that is planned for a product: with k = 0 where every alpha is 0, since A and B are then not read.
-Problem problem_to_plan(const Gemm& product);
-
 /// The programs of a plan, each once.
 std::vector<ProgramKey> programs_of(const Plan& plan);
 std::vector<ProgramKey> programs_of(const ConvolutionPlan& plan);

@@ -185,7 +185,7 @@ Gemm SmallProduct::product() {
 SelfCheck SmallProduct::check() {
   const Gemm product = this->product();
   auto prepared = std::make_shared<Prepared>();
-  prepared->problem = problem_to_plan(product);
+  prepared->problem = problem_of(product);
   prepared->options.kernel = key_.kernel;
   prepared->options.split_k = parts_ > 1 ? 2 : 1;
   prepared->options.precision = precision_;
@@ -630,7 +630,7 @@ class SmallNetwork {
   void run() {
     call_.mlp.layers = call_.layers;
     auto prepared = std::make_shared<PreparedMlp>();
-    prepared->problem = Engine::problem(call_.mlp);
+    prepared->problem = problem_of(call_.mlp);
     MlpPlan& plan = prepared->plan;
     plan.problem = prepared->problem;
     for (std::size_t l = 0; l + 1 < call_.layers.size(); ++l)

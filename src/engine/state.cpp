@@ -370,7 +370,7 @@ Scope Engine::scope() {
 
 // ---- Stopwatches
 
-Stopwatch::Stopwatch(Engine& engine) : state_(engine.state_) {
+Stopwatch::Stopwatch(Engine& engine) : state_(EngineAccess::state(engine)) {
   state_->check_usable("Stopwatch");
   gl::create_queries(state_->api, queries_);
 }

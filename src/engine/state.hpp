@@ -187,6 +187,11 @@ struct GLGEMM_HIDDEN Engine::State {
   std::vector<unsigned> binary_formats_;
 };
 
+/// What is glgemm's own in an engine.
+struct EngineAccess {
+  static const std::shared_ptr<Engine::State>& state(const Engine& engine) { return engine.state_; }
+};
+
 struct GLGEMM_HIDDEN Fence::State {
   std::shared_ptr<Engine::State> engine;
   gl::Sync sync;

@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <optional>
+#include <string>
 
 #include "engine/call.hpp"
 #include "engine/library.hpp"
@@ -47,6 +48,11 @@ class Steps {
 
   /// Of the product, or a convolution's first one; null if it has none.
   virtual const Plan* plan() const = 0;
+  /// The program of a convolution's or a network's own with which it begins; null if that is a program of plan().
+  virtual const ProgramKey* own_program() const { return nullptr; }
+  /// What a report says of it.
+  std::string kernel() const;
+  Precision precision() const;
   virtual bool has_callers_workspace() const = 0;
   virtual WorkBuffers& work() const = 0;
   virtual gl::Bindings bindings() const = 0;

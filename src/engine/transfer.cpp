@@ -78,7 +78,7 @@ void check_view(const Engine::State& state, const char* what, const BufferView& 
   product.b = view;
   product.c = {.buffer = any, .rows = 0, .columns = stays ? view.columns : view.rows, .type = accumulator(view.type)};
   try {
-    validate_product(product, Engine::problem(product), 0, [&](unsigned buffer) { return state.buffer_bytes_now(buffer); });
+    validate_product(product, problem_of(product), 0, [&](unsigned buffer) { return state.buffer_bytes_now(buffer); });
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(what + std::string(error.what()).substr(std::string_view("gemm").size()));
   }

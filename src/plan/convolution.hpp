@@ -98,9 +98,6 @@ std::int64_t images_at(const ConvolutionPlan& plan, const ConvolutionPlace& plac
 /// The work of all steps of each stage, as in PlanSize.
 std::array<double, stage_count> work_of(const ConvolutionPlan& plan);
 
-/// What the application's convolution is for planning.  @throws std::invalid_argument  sizes do not go together
-ConvolutionProblem problem_of(const Convolution& convolution);
-
 /// Elements from a group's filters to the next one's.
 std::int64_t filters_of_group(const ConvolutionProblem& problem);
 

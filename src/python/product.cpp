@@ -168,7 +168,7 @@ std::string explanation(Service& service, const Gemm& gemm, const Terms& terms, 
   std::string lines;
   service.run(terms.who.c_str(), [&](Engine& engine, Interrupt&) {
     Explanation why;
-    const Plan plan = engine.plan(Engine::problem(gemm), terms.options, &why);
+    const Plan plan = make_plan(engine, problem_of(gemm), terms.options, &why);
     const std::int64_t dispatches = size(plan).dispatches;
     lines += fmt::format("kernel: {}{}; {} dispatch{}, workspace {} bytes\n", to_string(plan.kernel),
                          plan.transposed ? ", of the transposed product" : "", dispatches, dispatches == 1 ? "" : "es",

@@ -107,7 +107,7 @@ HostMatrix host_matrix(void* data, std::int64_t rows, std::int64_t columns, Type
   return matrix;
 }
 
-Problem problem(const HostGemm& product) {
+Problem problem_of(const HostGemm& product) {
   const auto view = [](const HostMatrix& matrix) {
     return BufferView{.rows = matrix.rows,
                       .columns = matrix.columns,
@@ -138,7 +138,7 @@ Problem problem(const HostGemm& product) {
                                               size_text(bias.rows, bias.columns), to_string(bias.type), size_text(rows, columns),
                                               to_string(product.c.type)));
   }
-  Problem result = problem_to_plan(gemm);
+  Problem result = problem_of(gemm);
   check_c_apart(product);
   return result;
 }

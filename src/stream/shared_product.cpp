@@ -49,7 +49,7 @@ void check_functions(const HostGemm& product) {
 
 SharedProduct::SharedProduct(const HostGemm& product, const StreamOptions& options, std::chrono::nanoseconds min_piece,
                              std::span<Worker> workers)
-    : problem_(problem(product)),
+    : problem_(problem_of(product)),
       product_(with_calls(product)),
       options_(options),
       memory_limit_(options.memory_limit),
@@ -95,7 +95,15 @@ void SharedProduct::plan(Worker& one) noexcept {
 
 void SharedProduct::report_plan(const Worker& one) {
   one.report->kernel = to_string(one.plan.window.kernel);
-  one.report->plan = std::make_shared<StreamPlan>(one.plan);
+  const StreamPlan& plan = one.plan;
+  StreamReport& report = *one.report;
+  report.piece_m = plan.piece_m;
+  report.piece_n = plan.piece_n;
+  report.piece_k = plan.piece_k;
+  report.device_bytes = plan.device_bytes;
+  report.host_bytes = plan.host_bytes;
+  report.planned_bytes = plan.moved_bytes;
+  report.bound_bytes = plan.bound_bytes;
 }
 
 void SharedProduct::plan_within(Worker& one, std::int64_t device_limit) {

@@ -62,7 +62,7 @@ std::int64_t Engine::device_memory_bytes() const {
 
 Streamer::Streamer(Engine& engine, const HostGemm& product, const StreamPlan& plan, const StreamOptions& options,
                    StreamReport& report)
-    : state_(*engine.state_), product_(product), plan_(plan), options_(options), report_(report) {
+    : state_(*EngineAccess::state(engine)), product_(product), plan_(plan), options_(options), report_(report) {
   state_.check_usable("multiply");
   if (plan.window.precision != Precision::standard && product.epilogue.residual && product.beta.value != 0.0)
     throw Unsupported("multiply: with both beta and a residual, which the host adds up, a streamed product is not " +
@@ -392,7 +392,7 @@ void Streamer::run(const Section& piece, const std::function<void(double share)>
 // ---- Plans
 
 StreamPlan Streamer::ready_plan(Engine& engine, const Problem& problem, const StreamOptions& options) {
-  Engine::State& state = *engine.state_;
+  Engine::State& state = *EngineAccess::state(engine);
   state.check_usable("multiply");
   std::vector<StruckOff> passed_over;  // whose kernels have no program for a window at an edge
   for (;;) {                           // until the programs of a plan compile and pass their self-check
@@ -430,8 +430,8 @@ StreamPlan Streamer::ready_plan(Engine& engine, const Problem& problem, const St
   }
 }
 
-StreamPlan stream_plan(Engine& engine, const HostGemm& product, const StreamOptions& options) {
-  return Streamer::ready_plan(engine, problem(product), options);
+StreamPlan make_stream_plan(Engine& engine, const HostGemm& product, const StreamOptions& options) {
+  return Streamer::ready_plan(engine, problem_of(product), options);
 }
 
 }  // namespace glgemm

@@ -127,9 +127,9 @@ TEST_CASE("C: a convolution, prepared and as a job") {
   options.kernel = "tiled:tile=2";
   std::int64_t bytes = -1;
   works(glgemm_convolution_workspace_bytes(engine, &conv, &options, &bytes));
-  const ConvolutionProblem problem = Engine::problem(c_api::to_convolution(c_api::Arguments(""), &conv));
+  const ConvolutionProblem problem = problem_of(c_api::to_convolution(c_api::Arguments(""), &conv));
   const Engine& of_cpp = static_cast<glgemm_engine*>(engine)->engine;
-  CHECK(bytes == of_cpp.plan(problem, c_api::to_options(c_api::Arguments(""), &options)).workspace_bytes);
+  CHECK(bytes == make_plan(of_cpp, problem, c_api::to_options(c_api::Arguments(""), &options)).workspace_bytes);
   glgemm_options unknown = options;
   unknown.kernel = "fastest";
   refused(glgemm_convolution_workspace_bytes(engine, &conv, &unknown, &bytes), "fastest");
@@ -252,11 +252,11 @@ TEST_CASE("C: streamed products") {
   const c_api::Streamed same = c_api::to_streamed(c_api::Arguments(""), &x.product, &x.options);
   StreamReport of_cpp;
   multiply(static_cast<glgemm_engine*>(engine)->engine, same.product, same.options, &of_cpp);
-  CHECK(whole.piece_m == of_cpp.plan->piece_m);
-  CHECK(whole.piece_n == of_cpp.plan->piece_n);
-  CHECK(whole.piece_k == of_cpp.plan->piece_k);
-  CHECK(whole.device_bytes == of_cpp.plan->device_bytes);
-  CHECK(whole.host_bytes == of_cpp.plan->host_bytes);
+  CHECK(whole.piece_m == of_cpp.piece_m);
+  CHECK(whole.piece_n == of_cpp.piece_n);
+  CHECK(whole.piece_k == of_cpp.piece_k);
+  CHECK(whole.device_bytes == of_cpp.device_bytes);
+  CHECK(whole.host_bytes == of_cpp.host_bytes);
   CHECK(whole.pieces == of_cpp.pieces);
   CHECK(whole.windows == of_cpp.windows);
   CHECK(whole.windows > whole.pieces);

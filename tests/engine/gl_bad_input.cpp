@@ -333,8 +333,8 @@ TEST_CASE("every other function: wrong arguments") {
   CHECK(contains(refusal([&] { engine.multiply(Matrix<float>(300, 4), Matrix<float>(4, 300), test::with_kernel("small")); }),
                  "unsupported: "));
   const Problem problems[] = {{.m = 2, .n = 2, .k = 2}, {.m = -1}};
-  invalid("m = -1", [&] { engine.prepare(problems); });
-  invalid("inner sizes 8 and 6 differ", [&] { Engine::problem({.a = a.view(), .b = b.view(), .c = a.view()}); });
+  invalid("m = -1", [&] { prepare(engine, problems); });
+  invalid("inner sizes 8 and 6 differ", [&] { problem_of({.a = a.view(), .b = b.view(), .c = a.view()}); });
   invalid("inner sizes 8 and 6 differ", [&] { engine.workspace_bytes({.a = a.view(), .b = b.view(), .c = a.view()}); });
   // prepack.
   const auto prepack = [&](const char* message, const auto& change) {

@@ -47,10 +47,13 @@ TEST_CASE("more items than a dispatch has workgroups along z, with every kernel"
     CAPTURE(to_string(kernel));
     const DeviceMatrix c(engine, Matrix<float>(count * m, n));
     Report report;
-    engine.gemm(batch_of(count, device_a, device_b, c), {.kernel = kernel, .split_k = 1}, &report);
+    const Gemm gemm = batch_of(count, device_a, device_b, c);
+    const PlanOptions options{.kernel = kernel, .split_k = 1};
+    engine.gemm(gemm, options, &report);
     CHECK(c.download() == expected);
-    const auto stages = static_cast<std::int64_t>(report.plan->stages().size());
-    CHECK(size(*report.plan).dispatches == (kernels::product_family(kernel).packs_items() ? 1 : 2 * stages));
+    const Plan ran = test::plan_that_ran(engine, problem_of(gemm), options, report);
+    const auto stages = static_cast<std::int64_t>(ran.stages().size());
+    CHECK(size(ran).dispatches == (kernels::product_family(kernel).packs_items() ? 1 : 2 * stages));
   }
 }
 
@@ -58,9 +61,9 @@ TEST_CASE("a batch takes the small kernel by itself, one product does not") {
   Engine& engine = test::engine();
   const DeviceMatrix a(engine, 40000, 4), b(engine, 40000, 4), c(engine, 40000, 4);
   Gemm gemm = batch_of(10000, a, b, c);
-  CHECK(name(make_plan(Engine::problem(gemm), engine.limits()).kernel) == "small");
+  CHECK(name(make_plan(problem_of(gemm), engine.limits()).kernel) == "small");
   gemm.batch.count = 1;
-  CHECK(name(make_plan(Engine::problem(gemm), engine.limits()).kernel) != "small");
+  CHECK(name(make_plan(problem_of(gemm), engine.limits()).kernel) != "small");
 }
 
 TEST_CASE("a group of products of different shapes, all or none") {
@@ -128,22 +131,22 @@ TEST_CASE("prepare compiles, and a ready program may step in for one that is not
   std::vector<std::string> lines;
   Engine engine = telling_engine(lines, true);
   const Problem problem{.m = 40, .n = 40, .k = 40};
-  engine.prepare(std::span(&problem, 1), test::with_kernel("naive"));
+  prepare(engine, std::span(&problem, 1), test::with_kernel("naive"));
   REQUIRE(lines.size() == 1);
   CHECK(lines[0].starts_with("compiled naive:"));
   const test::DeviceProduct product(engine, 40, 40, 40);
   Report report;
   engine.gemm(product.gemm, {}, &report);
-  const bool background = name(report.plan->kernel) != "naive";  // it may have been compiled in the background already
+  const bool background = name(parse_kernel(report.kernel)) != "naive";  // it may have been compiled in the background already
   if (!background) CHECK(lines.size() == 1);
-  engine.prepare(std::span(&problem, 1));
+  prepare(engine, std::span(&problem, 1));
   engine.gemm(product.gemm, {}, &report);
-  const Plan best = engine.plan(problem);
-  CHECK(report.plan->kernel == best.kernel);
+  const Plan best = make_plan(engine, problem);
+  CHECK(report.kernel == to_string(best.kernel));
   CHECK(product.right());
   std::set<ProgramKey> programs;
   for (const Stage stage : best.stages()) programs.insert(best.program(stage));
-  programs.insert(engine.plan(problem, test::with_kernel("naive")).program(Stage::multiply));
+  programs.insert(make_plan(engine, problem, test::with_kernel("naive")).program(Stage::multiply));
   CHECK(lines.size() == programs.size());  // nothing was compiled twice
 }
 
@@ -204,7 +207,7 @@ TEST_CASE("offsets of items in any order and scalars of their own; items that li
       options.experimental.edit().limits->storage_block_bytes = block;
       Report report;
       engine.gemm(gemm, options, &report);
-      CHECK(report.plan->items_in_buffer == (block > 2000));
+      CHECK(test::plan_that_ran(engine, problem_of(gemm), options, report).items_in_buffer == (block > 2000));
       Matrix<float> expected = before;
       for (std::size_t z = 0; z < 4; ++z)
         for (std::int64_t i = 0; i < m; ++i)
@@ -294,12 +297,12 @@ TEST_CASE("an item whose alpha is 0 takes nothing from A, with every kernel") {
       PlanOptions options = test::with_kernel(kernel);
       if (apart) options.experimental.edit().limits = small;
       Report report;
-      engine.gemm({.a = on_device.view(0, 0, n, k),
-                   .b = on_device_b.view(),
-                   .c = c.view(0, 0, n, n),
-                   .batch = {.count = 2, .stride_a = n * k, .stride_b = 0, .stride_c = n * n, .alphas = alphas}},
-                  options, &report);
-      CHECK(report.plan->items_in_buffer == !apart);
+      const Gemm gemm{.a = on_device.view(0, 0, n, k),
+                      .b = on_device_b.view(),
+                      .c = c.view(0, 0, n, n),
+                      .batch = {.count = 2, .stride_a = n * k, .stride_b = 0, .stride_c = n * n, .alphas = alphas}};
+      engine.gemm(gemm, options, &report);
+      CHECK(test::plan_that_ran(engine, problem_of(gemm), options, report).items_in_buffer == !apart);
       const Matrix<float> found = c.download();
       CHECK_RESULT(std::all_of(found.data(), found.data() + n * n, [](float x) { return x == 0; }));
       CHECK_RESULT(std::equal(found.data() + n * n, found.data() + 2 * n * n, product.data() + n * n));

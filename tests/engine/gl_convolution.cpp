@@ -64,7 +64,7 @@ TEST_CASE("convolutions: a workspace of as many bytes as the plan says is enough
     options.split_k = random.below(4);
     ConvolutionPlan plan;
     try {
-      plan = engine.plan(Engine::problem(conv), options);
+      plan = make_plan(engine, problem_of(conv), options);
     } catch (const Unsupported&) {  // no room for a row
       continue;
     }
@@ -133,7 +133,7 @@ TEST_CASE("convolutions: pieces of images of one dimension begin at any element"
         PlanOptions options;
         options.workspace_bytes = workspace;
         options.kernel = parse_kernel("naive");
-        const ConvolutionPlan plan = engine.plan(Engine::problem(conv), options);
+        const ConvolutionPlan plan = make_plan(engine, problem_of(conv), options);
         CAPTURE(fmt::format("{} pieces of {}", plan.pieces, plan.piece_rows));
         CHECK((plan.pieces > 1 || transposed));
         CHECK(test::fault_of_convolution(engine, conv, ++seed, false, options) == "");
@@ -170,7 +170,7 @@ TEST_CASE("convolutions: the copy keeps to small bindings and small grids") {
                                             .filters = {.size = {3, 3, 3}},
                                             .output = {},
                                             .padding = Padding::both({0, 1, 1})});
-  CHECK(engine.plan(Engine::problem(flat), options).pieces > 1);
+  CHECK(make_plan(engine, problem_of(flat), options).pieces > 1);
   CHECK(test::fault_of_convolution(engine, flat, ++seed, true, options) == "");
 }
 
@@ -244,7 +244,7 @@ TEST_CASE("convolutions: pieces of images and of rows, within a workspace and wi
       for (const std::int64_t workspace : {std::int64_t{100000}, std::int64_t{9000}}) {
         options.workspace_bytes = workspace;
         options.kernel = parse_kernel("naive");  // whose plans need no workspace of their own
-        const ConvolutionPlan plan = engine.plan(Engine::problem(conv), options);
+        const ConvolutionPlan plan = make_plan(engine, problem_of(conv), options);
         CAPTURE(fmt::format("{} pieces of {} images and {} rows", plan.pieces, plan.piece_images, plan.piece_rows));
         CHECK(plan.workspace_bytes <= workspace);
         CHECK(plan.pieces > (workspace == 9000 ? 9 : 1));
@@ -258,14 +258,14 @@ TEST_CASE("convolutions: pieces of images and of rows, within a workspace and wi
   PlanOptions options;
   options.experimental.edit().limits = engine.limits();
   options.experimental.edit().limits->storage_block_bytes = 1 << 16;
-  const ConvolutionPlan plan = engine.plan(Engine::problem(conv), options);
+  const ConvolutionPlan plan = make_plan(engine, problem_of(conv), options);
   CHECK(plan.border().size_bytes > 0);
   CHECK(plan.border().size_bytes <= 1 << 16);
   CHECK(test::fault_of_convolution(engine, conv, seed, false, options) == "");
   options = {};
   options.workspace_bytes = 64;
   CHECK_THROWS_WITH_AS(
-      engine.plan(Engine::problem(test::completed({.input = {.size = {8, 8}, .channels = 4},
+      make_plan(engine, problem_of(test::completed({.input = {.size = {8, 8}, .channels = 4},
                                                    .filters = {.size = {3, 3}},
                                                    .output = {.channels = 3},
                                                    .padding = Padding::same_upper()})),
@@ -284,13 +284,13 @@ TEST_CASE("convolutions: one of 1 x 1 is the plain product, and needs no copy an
     const Convolution conv = test::completed({.input = {.size = {14, 14}, .channels = 32, .layout = layout},
                                               .filters = {.size = {1, 1}},
                                               .output = {.channels = 64, .layout = layout}});
-    const ConvolutionPlan plan = engine.plan(Engine::problem(conv));
+    const ConvolutionPlan plan = make_plan(engine, problem_of(conv));
     const bool last = layout == TensorLayout::nhwc;
     const Gemm product{.op_b = Op::transpose,
                        .a = {.rows = 196, .columns = 32, .layout = last ? Layout::row_major : Layout::column_major},
                        .b = {.rows = 64, .columns = 32},
                        .c = {.rows = 196, .columns = 64, .layout = last ? Layout::row_major : Layout::column_major}};
-    const Plan plain = engine.plan(Engine::problem(product));
+    const Plan plain = make_plan(engine, problem_of(product));
     REQUIRE(plan.products().size() == 1);
     CHECK(plan.products().front().program() == plain.program());
     CHECK(plan.workspace_bytes == plain.workspace.size_bytes);
@@ -312,7 +312,7 @@ Check checked(Engine& engine, Convolution conv, const Matrix<float>& input, cons
   engine.convolve(conv);
   const Matrix<float> got = y.download<float>();
   if (output) *output = got;
-  return check_convolution(Engine::problem(conv), input.elements(), filters.elements(), got.elements());
+  return check_convolution(problem_of(conv), input.elements(), filters.elements(), got.elements());
 }
 
 }  // namespace
@@ -381,7 +381,7 @@ TEST_CASE("convolutions: transposed, outputs of all sizes that PyTorch, ONNX and
         CHECK(test::fault_of_convolution(engine, convolution(stride, dilation, {}, size), 7) == "");
       for (const std::int64_t size : {least - 1, most + 1})
         CHECK_THROWS_WITH_AS(
-            Engine::problem(convolution(stride, dilation, {}, size)),
+            problem_of(convolution(stride, dilation, {}, size)),
             doctest::Contains((most == least
                                    ? fmt::format("make as many of {}, and the output is 1 of {}", least, size)
                                    : fmt::format("make as many of {} to {}, and the output is 1 of {}", least, most, size))
@@ -397,11 +397,11 @@ TEST_CASE("convolutions: transposed, outputs of all sizes that PyTorch, ONNX and
         CHECK(output_size(conv) == Extents{size});
         Convolution back{
             .input = {.size = {size}}, .filters = {.size = {4}}, .output = {.size = {3}}, .stride = {stride}, .padding = padding};
-        CHECK(Engine::problem(conv).before == Engine::problem(back).before);
+        CHECK(problem_of(conv).before == problem_of(back).before);
         CHECK(test::fault_of_convolution(engine, conv, 8) == "");
       }
   Convolution none = convolution(2, 1, Padding::same_upper(), 4);
-  CHECK_THROWS_WITH_AS(Engine::problem(none), doctest::Contains("make as many of 6 to 7, and the output is 1 of 4"),
+  CHECK_THROWS_WITH_AS(problem_of(none), doctest::Contains("make as many of 6 to 7, and the output is 1 of 4"),
                        std::invalid_argument);
 }
 
@@ -427,7 +427,7 @@ TEST_CASE("convolutions: ONNX's and TensorFlow's padding, and the sizes of outpu
   CHECK(test::fault_of_convolution(test::engine(), more, 3) == "");
   // An even filter adds one more on one side.
   const auto before = [](Padding padding) {
-    return Engine::problem({.input = {.size = {8}}, .filters = {.size = {4}}, .output = {.size = {8}}, .padding = padding})
+    return problem_of({.input = {.size = {8}}, .filters = {.size = {4}}, .output = {.size = {8}}, .padding = padding})
         .before[2];
   };
   CHECK(before(Padding::same_upper()) == 1);
@@ -442,7 +442,7 @@ TEST_CASE("convolutions: a copy that a driver gets wrong is found before its fir
                                               .filters = {.size = {3, 3}},
                                               .output = {},
                                               .padding = Padding::same_upper()});
-    CHECK((engine.plan(Engine::problem(conv)).program->vector_reads != VectorReads::none) == (channels == 4));
+    CHECK((make_plan(engine, problem_of(conv)).program->vector_reads != VectorReads::none) == (channels == 4));
     CHECK_THROWS_WITH_AS(engine.prepare({&conv, 1}),
                          doctest::Contains("failed its self-check: the copy of a small image is wrong"), GlError);
   }

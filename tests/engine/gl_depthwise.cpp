@@ -13,7 +13,7 @@ namespace {
 
 /// Runs a convolution in integers and compares every byte. `runs`: whether the kernel for depthwise convolutions runs it.
 void check_depthwise(Engine& engine, const Convolution& conv, unsigned seed, bool runs = true) {
-  const ConvolutionPlan plan = engine.plan(Engine::problem(conv));
+  const ConvolutionPlan plan = make_plan(engine, problem_of(conv));
   CHECK(plan.depthwise == runs);
   if (runs) CHECK(plan.workspace_bytes == 0);
   CHECK(test::fault_of_convolution(engine, conv, seed) == "");
@@ -147,23 +147,23 @@ TEST_CASE("depthwise: on a device with small bindings, few storage buffers, smal
   conv.activation = Activation::relu();
   check_depthwise(engine, conv, 2);
   conv.residual = conv.output;  // one buffer too many
-  CHECK_FALSE(engine.plan(Engine::problem(conv)).depthwise);
+  CHECK_FALSE(make_plan(engine, problem_of(conv)).depthwise);
   conv = of_channels(24);
   conv.input.size = {29, 41};  // larger than a binding
-  CHECK_FALSE(engine.plan(Engine::problem(test::completed(conv))).depthwise);
+  CHECK_FALSE(make_plan(engine, problem_of(test::completed(conv))).depthwise);
 }
 
 TEST_CASE("depthwise: what is no depthwise convolution runs as products") {
   Engine& engine = test::engine();
   Convolution conv = test::completed(of_channels(8));
   conv.groups = 4;
-  CHECK_FALSE(engine.plan(Engine::problem(conv)).depthwise);
+  CHECK_FALSE(make_plan(engine, problem_of(conv)).depthwise);
   conv = of_channels(8);
   conv.transposed = true;
-  CHECK_FALSE(engine.plan(Engine::problem(test::completed(conv))).depthwise);
+  CHECK_FALSE(make_plan(engine, problem_of(test::completed(conv))).depthwise);
   PlanOptions options;
   options.kernel = test::kernel_here("naive");
-  CHECK_FALSE(engine.plan(Engine::problem(test::completed(of_channels(8))), options).depthwise);
+  CHECK_FALSE(make_plan(engine, problem_of(test::completed(of_channels(8))), options).depthwise);
   // With alpha = 0 nothing of the input is read.
   conv = test::completed(of_channels(8));
   conv.alpha = 0;
@@ -179,8 +179,8 @@ TEST_CASE("depthwise: a program that is wrong is struck off, and products take i
     const Convolution conv = test::completed(of_channels(8));
     CHECK(test::fault_of_convolution(engine, conv, 1) == "");
     CAPTURE(std::string(text));
-    REQUIRE(engine.struck_off().size() == 1);
-    CHECK(name(engine.struck_off()[0].program.kernel) == "depthwise");
-    CHECK_FALSE(engine.plan(Engine::problem(conv)).depthwise);
+    REQUIRE(struck_off(engine).size() == 1);
+    CHECK(name(struck_off(engine)[0].program.kernel) == "depthwise");
+    CHECK_FALSE(make_plan(engine, problem_of(conv)).depthwise);
   }
 }

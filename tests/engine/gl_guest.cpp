@@ -185,8 +185,8 @@ void visit(GLenum pending, Messages& messages) {
     space.emplace(engine, 1, 8192);
   });
   const Gemm plain{.a = a->view(), .b = b->view(), .c = c->view()};
-  const Problem problem = Engine::problem(plain);
-  alone("prepare", [&] { engine.prepare({&problem, 1}); });
+  const Problem problem = problem_of(plain);
+  alone("prepare", [&] { prepare(engine, {&problem, 1}); });
   alone("gemm", [&] { engine.gemm(plain); });
   alone("download", [&] { CHECK_RESULT(c->download() == host_c); });
   alone("download of a section", [&] { CHECK_RESULT(c->download(2, 3, 4, 5)(1, 1) == host_c(3, 4)); });
@@ -213,7 +213,7 @@ void visit(GLenum pending, Messages& messages) {
   const Gemm windows{.a = a16->view(), .b = b16->view(), .c = c16->view()};
   const PlanOptions short_k = test::with_short_loops(engine, test::with_kernel("naive"), 8), packed = from_image();
   REQUIRE(engine.workspace_bytes(windows, short_k) > 0);
-  alone("prepare for panels", [&] { engine.prepare({&problem, 1}, packed); });
+  alone("prepare for panels", [&] { prepare(engine, {&problem, 1}, packed); });
   struct Kind {
     const char* name;
     Gemm product;
@@ -555,12 +555,12 @@ TEST_CASE("active transform feedback: products are refused, all else works; paus
   REQUIRE(api.GetError() == GL_NO_ERROR);
   Messages messages;
   const auto alone = [&](const char* what, const auto& call) { leaves_alone(what, GL_NO_ERROR, messages, call); };
-  const Problem problem = Engine::problem(product);
+  const Problem problem = problem_of(product);
   alone("gemm", [&] { CHECK_THROWS_AS(engine.gemm(product), Unsupported); });
   alone("grouped gemm", [&] { CHECK_THROWS_AS(engine.gemm(std::span(&product, 1)), Unsupported); });
   alone("multiply", [&] { CHECK_THROWS_AS(engine.multiply({{2}}, {{3}}), Unsupported); });
   alone("scope", [&] { CHECK_THROWS_AS(engine.scope(), Unsupported); });
-  alone("prepare", [&] { CHECK_THROWS_AS(engine.prepare({&problem, 1}), Unsupported); });
+  alone("prepare", [&] { CHECK_THROWS_AS(prepare(engine, {&problem, 1}), Unsupported); });
   alone("transfers", [&] {
     CHECK_RESULT(made.c.download() == made.before);  // nothing was enqueued
     made.c.upload(Matrix<float>{{-2}});
@@ -646,10 +646,10 @@ TEST_CASE(
   if (engine.limits().cpu && gl::has_extension(api, "GL_ARB_shader_ballot"))
     refused("Engine", [&] { test::engine_here(options, other_driver); });
   api.EndConditionalRender();
-  CHECK(engine.struck_off().empty());
+  CHECK(struck_off(engine).empty());
   engine.gemm(product.gemm);
   CHECK(product.right());
-  CHECK(engine.struck_off().empty());
+  CHECK(struck_off(engine).empty());
   CHECK(test::engine_here(options, other_driver).limits().fuses_multiply_adds == engine.limits().fuses_multiply_adds);
 
   // What has passed its self-check is enqueued, and dropped.

@@ -84,7 +84,7 @@ TEST_CASE("indexed operands: a convolution is a product, with tables of the host
       CAPTURE(to_string(kernel));
       PlanOptions options;
       options.kernel = kernel;
-      if (!why_not(Engine::problem(product), kernel, engine.limits()).empty()) continue;
+      if (!why_not(problem_of(product), kernel, engine.limits()).empty()) continue;
       engine.gemm(product, options);
       CHECK_RESULT(floats_in(c) == expected);
       ++ran;
@@ -101,12 +101,12 @@ TEST_CASE("indexed operands: tables on the host that go on in equal steps are st
       .a = {.buffer = 1, .rows = 20, .columns = 16, .indexing = Indexing{{.values = rows}, {.values = columns}}}, .b = b, .c = c};
   const Limits& limits = test::engine().limits();
   const Plan plain =
-      make_plan(Engine::problem({.a = {.buffer = 1, .rows = 20, .columns = 16, .ld = 32}, .b = b, .c = c}), limits);
-  const Plan strided = make_plan(Engine::problem(indexed), limits);
+      make_plan(problem_of({.a = {.buffer = 1, .rows = 20, .columns = 16, .ld = 32}, .b = b, .c = c}), limits);
+  const Plan strided = make_plan(problem_of(indexed), limits);
   CHECK(strided.problem.a.addressing == Addressing::strided);
   CHECK(strided.program() == plain.program());
   rows[7] += 1;
-  CHECK(make_plan(Engine::problem(indexed), limits).problem.a.addressing == Addressing::indexed);
+  CHECK(make_plan(problem_of(indexed), limits).problem.a.addressing == Addressing::indexed);
 }
 
 TEST_CASE("indexed operands: a C of which each element has its own place, between bytes that stay as they are") {
@@ -222,8 +222,8 @@ TEST_CASE("indexed operands: the self-check strikes off a program that takes one
       Engine engine = test::own_engine(
           test::with_fault(text, wrong, [](const ProgramKey& key) { return key.indexed_a || key.indexed_b || key.indexed_c; }));
       if (!test::computes()) continue;
-      CHECK_THROWS_AS(engine.prepare({&problem, 1}, options), Unsupported);
-      CHECK(engine.struck_off().size() == 1);
+      CHECK_THROWS_AS(prepare(engine, {&problem, 1}, options), Unsupported);
+      CHECK(struck_off(engine).size() == 1);
     }
 }
 

@@ -117,7 +117,7 @@ TEST_CASE("however a job is cut, its bits are those of gemm") {
     std::optional<Gemm> product(sample.gemm);
     Job job = engine.start(*product, sample.options);
     product.reset();
-    const PlanSize whole = size(job.plan());
+    const PlanSize whole = size(plan_of(job));
     CHECK((whole.pieces > 1) == test.has_pieces);
     CHECK(!job.done());
     double progress = job.progress();
@@ -143,7 +143,7 @@ TEST_CASE("however a job is cut, its bits are those of gemm") {
   sample.gemm.batch.offsets_c = *own;
   const Matrix<float> expected = sample.by_gemm(engine);
   Job job = engine.start(sample.gemm, sample.options);
-  CHECK(!job.plan().items_in_buffer);
+  CHECK(!plan_of(job).items_in_buffer);
   std::fill(own->begin(), own->end(), 0);
   own.reset();
   finish(job);
@@ -268,7 +268,7 @@ TEST_CASE("a convolution's copy, and a depthwise convolution, are enqueued in sl
     convolution.input.buffer = input->view().buffer;
     convolution.filters.buffer = filters->view().buffer;
     convolution.output.buffer = output->view().buffer;
-    const ConvolutionPlan plan = engine.plan(Engine::problem(convolution));
+    const ConvolutionPlan plan = make_plan(engine, problem_of(convolution));
     CHECK(plan.depthwise == (each == &depthwise));
     CHECK(plan.program.has_value());
     Job warm = engine.start(convolution);
@@ -422,7 +422,7 @@ TEST_CASE("jobs end as matrices do: with their objects, or without a call where 
     CHECK(!job->done());
     CHECK(job->progress() > 0);
     CHECK(job->report().slices == 2);
-    CHECK(job->plan().parts == 2);
+    CHECK(plan_of(*job).parts == 2);
     job.reset();
     sample.reset();
     engine.reset();
@@ -448,7 +448,7 @@ TEST_CASE("no dispatch is longer than it may be") {
     for (int i = 0; i < 2; ++i) {
       sample.c.upload(sample.before);
       Report report;
-      if (i == 0) engine.prepare(std::vector{Engine::problem(sample.gemm)}, sample.options);
+      if (i == 0) engine.prepare(std::array{sample.gemm}, sample.options);
       test::reset_calls();
       engine.gemm(sample.gemm, sample.options, i == 0 ? nullptr : &report);
       CHECK(called("glDispatchCompute") == 64);
@@ -478,7 +478,7 @@ TEST_CASE("no dispatch is longer than it may be") {
   Sample sample(engine, side, side, side, with_kernel("naive"));
   CHECK(engine.start(sample.gemm, sample.options).report().rate == 0);
   const double modelled =
-      expected_seconds(engine.plan(Engine::problem(sample.gemm), sample.options), sample.options, engine.limits());
+      expected_seconds(make_plan(engine, problem_of(sample.gemm), sample.options), sample.options, engine.limits());
   if (8 * modelled > std::chrono::duration<double>(longest).count()) {
     const Pretence pretence;
     test::pretend_busy(true);

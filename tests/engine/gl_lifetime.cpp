@@ -42,8 +42,8 @@ struct Everything {
     b.emplace(*engine, three);
     c.emplace(*engine, 1, 1);
     const Gemm product = this->product();
-    const Problem problem = Engine::problem(product);
-    engine->prepare({&problem, 1});
+    const Problem problem = problem_of(product);
+    prepare(*engine, {&problem, 1});
     engine->gemm(product);
     const std::vector<std::int64_t> offsets{0};
     Gemm items = product;
@@ -67,7 +67,7 @@ struct Everything {
   template <class Exception = std::invalid_argument>
   void check_refused(const char* why = "") {
     const Gemm product = this->product();
-    const Problem problem = Engine::problem(product);
+    const Problem problem = problem_of(product);
     const Convolution convolution;
     Matrix<float> host(1, 1);
     const HostGemm streamed{.a = host_matrix(two), .b = host_matrix(three), .c = host_matrix(host)};
@@ -77,14 +77,14 @@ struct Everything {
                                            [&] { multiply(*engine, streamed); },
                                            [&] { engine->convolve(convolution); },
                                            [&] {
-                                             engine->prepare({&problem, 1});
+                                             prepare(*engine, {&problem, 1});
                                            },
                                            [&] { engine->prepare(std::span<const Gemm>()); },
                                            [&] {
                                              engine->prepare({&convolution, 1});
                                            },
-                                           [&] { engine->compile(Plan()); },
-                                           [&] { engine->compile(ConvolutionPlan()); },
+                                           [&] { compile(*engine, Plan()); },
+                                           [&] { compile(*engine, ConvolutionPlan()); },
                                            [&] { engine->start(product); },
                                            [&] { engine->start(convolution); },
                                            [&] { engine->prepack(b->view()); },
@@ -365,7 +365,7 @@ TEST_CASE(
     }
     own.make_current();
     scope.reset();
-    CHECK(engine.struck_off().empty());
+    CHECK(struck_off(engine).empty());
     engine.gemm(product, test::with_kernel("tiled:tile=8"));
     CHECK_RESULT(c.download() == six);
   }
@@ -436,12 +436,12 @@ TEST_CASE("while a display list is compiled every call is refused: nothing is re
     CHECK(api.GetError() == GL_NO_ERROR);
     CHECK_RESULT(all.c->download() == before);
   }
-  CHECK(fresh.struck_off().empty());
+  CHECK(struck_off(fresh).empty());
   all.engine->gemm(twice);
   CHECK_RESULT(all.c->download() == Matrix<float>{{12}});
   fresh.gemm(all.product());
   CHECK_RESULT(all.c->download() == six);
-  CHECK(fresh.struck_off().empty());
+  CHECK(struck_off(fresh).empty());
 
   // Between glBegin and glEnd OpenGL answers no question, and each leaves an error.
   GLuint framebuffer = 0;

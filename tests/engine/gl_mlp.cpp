@@ -71,7 +71,7 @@ TEST_CASE("networks: sixteen layers are one dispatch") {
                          .plain = true},
                         1);
   Engine& engine = test::engine();
-  const MlpPlan plan = engine.plan(Engine::problem(network.mlp()));
+  const MlpPlan plan = make_plan(engine, problem_of(network.mlp()));
   REQUIRE(plan.groups.size() == 1);
   REQUIRE(plan.groups[0].program);
   CHECK(plan.groups[0].count == 16);
@@ -111,7 +111,7 @@ TEST_CASE("networks: reproducible bits are those of products") {
        {Activation(), Activation::relu(), Activation::leaky_relu(0.1), Activation::hard_swish(), Activation::clamp(-0.3, 0.4)}) {
     test::MlpCase network({.widths = {33, 64, 48, 5}, .samples = 201, .activation = activation}, 7);
     Engine& engine = test::engine();
-    const MlpPlan plan = engine.plan(Engine::problem(network.mlp()), options);
+    const MlpPlan plan = make_plan(engine, problem_of(network.mlp()), options);
     CHECK(plan.groups.front().program.has_value());
     engine.run(network.mlp(), options);
     const std::vector<std::byte> together = network.output();
@@ -141,13 +141,13 @@ TEST_CASE("networks: on a board with little, and on one with less") {
     test::MlpCase network({.widths = {width, width, width}, .samples = 300, .activation = Activation::relu(), .plain = true},
                           static_cast<std::uint64_t>(width));
     CAPTURE(width);
-    const MlpPlan plan = board.plan(Engine::problem(network.mlp()));
+    const MlpPlan plan = make_plan(board, problem_of(network.mlp()));
     REQUIRE(plan.groups.size() == 1);
     CHECK(parameter(plan.groups[0].program->kernel, "groups") > 1);
     board.run(network.mlp());
     CHECK(network.fault() == "");
     network.reset();
-    const MlpPlan apart = none.plan(Engine::problem(network.mlp()));
+    const MlpPlan apart = make_plan(none, problem_of(network.mlp()));
     CHECK(apart.groups.size() == 2);
     CHECK(apart.groups[0].why_apart.find("shared memory") != std::string::npos);
     none.run(network.mlp());
@@ -165,7 +165,7 @@ TEST_CASE("networks: in pieces where bindings or the workspace are small") {
     const test::MlpWish wish{.widths = {48, 64, 400, 64, 40}, .samples = 3000, .exact = seed % 2 == 0};
     test::MlpCase network(wish, seed);
     const PlanOptions options{.workspace_bytes = std::int64_t{1} << 20};
-    const MlpPlan plan = engine.plan(Engine::problem(network.mlp()), options);
+    const MlpPlan plan = make_plan(engine, problem_of(network.mlp()), options);
     CHECK(plan.pieces > 1);
     CHECK(plan.workspace_bytes <= options.workspace_bytes);
     const std::string fault = test::fault_of_mlp(engine, seed, wish, options);
@@ -180,7 +180,7 @@ TEST_CASE("networks: doubles run as products") {
       x(engine, Matrix<double>{{1, 2, 0}, {1, 0, 3}}), y(engine, 1, 3, Type::f64);
   const MlpLayer layers[] = {{.weights = w.view(), .activation = Activation::relu()}, {.weights = v.view()}};
   const Mlp mlp{.layers = layers, .input = x.view(), .output = y.view()};
-  CHECK(engine.plan(Engine::problem(mlp)).groups.size() == 2);
+  CHECK(make_plan(engine, problem_of(mlp)).groups.size() == 2);
   engine.run(mlp);
   CHECK_RESULT(y.download<double>() == Matrix<double>{{3, 2, 9}});
 }
@@ -194,7 +194,7 @@ TEST_CASE("networks: complex numbers run as products") {
   const MlpLayer layers[] = {{.weights = w.view(), .bias = BufferPlace{b.view().buffer, b.view().offset_bytes}},
                              {.weights = v.view()}};
   const Mlp mlp{.layers = layers, .input = x.view(), .output = y.view()};
-  CHECK(engine.plan(Engine::problem(mlp)).groups.size() == 2);
+  CHECK(make_plan(engine, problem_of(mlp)).groups.size() == 2);
   engine.run(mlp);
   CHECK_RESULT(y.download<Complex>() == Matrix<Complex>{{{8, 6}, {-3, -1}}});
 }
@@ -226,7 +226,7 @@ TEST_CASE("networks: layers of quantised weights run as products") {
                                {.weights = v.view(), .activation = Activation::relu()},
                                {.weights = u.view(), .bias = BufferPlace{bias.view().buffer, bias.view().offset_bytes}}};
     const Mlp mlp{.layers = layers, .input = x.view(), .output = y.view()};
-    const MlpPlan plan = engine.plan(Engine::problem(mlp));
+    const MlpPlan plan = make_plan(engine, problem_of(mlp));
     REQUIRE(!plan.groups.empty());
     CHECK(plan.groups[0].count == 1);
     CHECK(plan.groups[0].why_apart.find("the weight matrix of layer 0 is " + to_string(codes.quantization)) != std::string::npos);
@@ -294,8 +294,8 @@ TEST_CASE("networks: a program that is wrong is struck off, and the layers run o
     engine.run(network.mlp());
     CHECK(network.fault() == "");
     if (!test::computes()) continue;
-    CHECK(!engine.struck_off().empty());
-    CHECK(engine.plan(Engine::problem(network.mlp())).groups.size() == 2);
+    CHECK(!struck_off(engine).empty());
+    CHECK(make_plan(engine, problem_of(network.mlp())).groups.size() == 2);
   }
 }
 
@@ -311,5 +311,5 @@ TEST_CASE("networks: after prepare() nothing is compiled") {
   engine.run(network.mlp());
   CHECK(compiled == 0);
   CHECK(network.fault() == "");
-  CHECK(engine.workspace_bytes(network.mlp()) == engine.plan(Engine::problem(network.mlp())).workspace_bytes);
+  CHECK(engine.workspace_bytes(network.mlp()) == make_plan(engine, problem_of(network.mlp())).workspace_bytes);
 }

@@ -64,7 +64,8 @@ TEST_CASE("quantised operands: blocks stand for ggml's bits, as A and as B, by e
           options.experimental.edit().transposed = product.op_b != Op::none;  // of its A alone gemv reads chunks
         Report report;
         engine.gemm(product, options, &report);
-        if (kernel == by_fours) CHECK(report.plan->vector_reads == VectorReads::storage);
+        const Plan ran = test::plan_that_ran(engine, problem_of(product), options, report);
+        if (kernel == by_fours) CHECK(ran.vector_reads == VectorReads::storage);
         const Matrix<float> got = c.download();
         // A sum of one product and zeros is exact, but for the sign of a zero.
         CHECK_RESULT(std::equal(got.elements().begin(), got.elements().end(), numbers.begin()));
@@ -116,8 +117,8 @@ TEST_CASE(
       Engine engine = test::own_engine(
           test::with_fault(fault.text, fault.wrong, [](const ProgramKey& key) { return bool{key.a.quantization}; }));
       if (!test::computes()) continue;
-      CHECK_THROWS_AS(engine.prepare({&problem, 1}, options), Unsupported);
-      CHECK(engine.struck_off().size() == 1);
+      CHECK_THROWS_AS(prepare(engine, {&problem, 1}, options), Unsupported);
+      CHECK(struck_off(engine).size() == 1);
       ++checked;
     }
   if (test::computes()) CHECK(checked > (test::part().of > 1 ? 2 : 60));
@@ -316,9 +317,10 @@ TEST_CASE("quantised operands: gemv reads codes and columns of B by vectors wher
           Report report;
           engine.gemm(product, test::with_kernel(kernel, split), &report);
           CHECK(c.download() == expected);
-          CHECK((report.plan->vector_reads != VectorReads::none) == (part.by_vector && kernels::decodes_chunks(quantization)));
-          CHECK(report.plan->program().b_along_k == part.quads);
-          CHECK((report.plan->parts > 1) == (split > 1));
+          const Plan ran = test::plan_that_ran(engine, problem_of(product), test::with_kernel(kernel, split), report);
+          CHECK((ran.vector_reads != VectorReads::none) == (part.by_vector && kernels::decodes_chunks(quantization)));
+          CHECK(ran.program().b_along_k == part.quads);
+          CHECK((ran.parts > 1) == (split > 1));
         }
       }
     }

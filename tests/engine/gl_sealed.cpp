@@ -102,8 +102,8 @@ void check_place(const Place& place, const std::string& kernel, const Product<T>
   const Matrix<T> promised = product.promised();
   Engine engine = engine_of(place, true);
   CHECK(test::same_bits(product.run(engine, options), promised));
-  REQUIRE(engine.struck_off().size() == 1);
-  const StruckOff seen = engine.struck_off().front();
+  REQUIRE(struck_off(engine).size() == 1);
+  const StruckOff seen = struck_off(engine).front();
   CHECK(name(seen.program.kernel) == place.family);
   CHECK(!seen.program.sealed);
   CHECK_MESSAGE(contains(seen.reason, "whose bits are promised is wrong at element"), seen.reason);
@@ -112,7 +112,7 @@ void check_place(const Place& place, const std::string& kernel, const Product<T>
   Engine hopeless = engine_of(place, true, true);
   const std::string refused = " failed its self-check: this driver has no reproducible products of " + type + " of it";
   CHECK_THROWS_WITH_AS(product.run(hopeless, options), doctest::Contains(refused.c_str()), Unsupported);
-  CHECK(hopeless.struck_off().size() == 2);
+  CHECK(struck_off(hopeless).size() == 2);
 }
 
 bool can_fuse() {
@@ -218,9 +218,9 @@ TEST_CASE("sealed: sums of two floats whose rounding errors a driver takes for n
     Terms<float, float> terms = product.terms();
     terms.precision = Precision::extended;
     CHECK(check_full(product.a, product.b, product.run(engine, options), terms).passed);
-    REQUIRE(engine.struck_off().size() == 1);
-    CAPTURE(engine.struck_off().front().reason);
-    CHECK(name(engine.struck_off().front().program.kernel) == place.family);
+    REQUIRE(struck_off(engine).size() == 1);
+    CAPTURE(struck_off(engine).front().reason);
+    CHECK(name(struck_off(engine).front().program.kernel) == place.family);
     Engine hopeless = engine_of(place, true, true, false);
     CHECK_THROWS_WITH_AS(product.run(hopeless, options), doctest::Contains("this driver has no extended products of f32 of it"),
                          Unsupported);
@@ -235,14 +235,14 @@ TEST_CASE("sealed: a driver that does as it is told runs the other form, and sta
   for (const Precision precision : all_precisions) {
     options.precision = precision;
     product.run(engine, options);
-    CHECK(engine.struck_off().empty());
-    CHECK(!engine.plan({.m = 21, .n = 19, .k = 1100}, options).sealed);
+    CHECK(struck_off(engine).empty());
+    CHECK(!make_plan(engine, {.m = 21, .n = 19, .k = 1100}, options).sealed);
   }
   // Nothing takes the place of a program that is struck off in a standard product.
   options.precision = Precision::standard;
-  options.experimental.edit().struck_off = {{engine.plan({.m = 9, .n = 9, .k = 9}, options).program()}};
-  CHECK_THROWS_WITH_AS(engine.plan({.m = 9, .n = 9, .k = 9}, options), doctest::Contains("failed its self-check"), Unsupported);
+  options.experimental.edit().struck_off = {{make_plan(engine, {.m = 9, .n = 9, .k = 9}, options).program()}};
+  CHECK_THROWS_WITH_AS(make_plan(engine, {.m = 9, .n = 9, .k = 9}, options), doctest::Contains("failed its self-check"), Unsupported);
   options.experimental.edit().struck_off.front().refused = true;
-  CHECK_THROWS_WITH_AS(engine.plan({.m = 9, .n = 9, .k = 9}, options), doctest::Contains("is refused by the driver"),
+  CHECK_THROWS_WITH_AS(make_plan(engine, {.m = 9, .n = 9, .k = 9}, options), doctest::Contains("is refused by the driver"),
                        Unsupported);
 }

@@ -57,7 +57,7 @@ void use_all(Engine& engine) {
   CHECK_RESULT(product.right());
   CHECK_RESULT(report.kernel_time.count() >= 0);
   if (engine.limits().f64) CHECK_RESULT(engine.multiply(Matrix<double>{{2}}, Matrix<double>{{3}}) == Matrix<double>{{6}});
-  engine.compile(engine.plan({.m = 8, .n = 8, .k = 8}));
+  compile(engine, make_plan(engine, {.m = 8, .n = 8, .k = 8}));
   GLuint texture = 0;
   api.GenTextures(1, &texture);
   api.BindTexture(GL_TEXTURE_2D, texture);
@@ -146,7 +146,7 @@ TEST_CASE("a context without what OpenGL ES leaves to extensions: right products
     engine.gemm(product.gemm);
   }
   // Without debug messages there is no report but the assembly that NVIDIA's binaries hold.
-  const std::vector<ProgramReport> reports = engine.compile(engine.plan({.m = 8, .n = 8, .k = 8}));
+  const std::vector<ProgramReport> reports = compile(engine, make_plan(engine, {.m = 8, .n = 8, .k = 8}));
   for (const std::string& message : reports.front().messages) CHECK(message.starts_with("!!NV"));
   engine.release();
   CHECK(test::gl_functions().GetError() == GL_NO_ERROR);

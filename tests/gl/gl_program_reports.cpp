@@ -102,10 +102,10 @@ TEST_CASE("program reports: compile() says what the driver said of each stage, a
   at_dispatch = spilling + " \n";
   const PlanOptions options{.kernel = parse_kernel("blocked:panels=1,block_m=32,block_n=32,block_k=8,tile_m=4,tile_n=4"),
                             .split_k = 2};
-  const Plan plan = engine.plan({.m = 64, .n = 64, .k = 512}, options);
+  const Plan plan = make_plan(engine, {.m = 64, .n = 64, .k = 512}, options);
   REQUIRE(plan.stages().size() == 4);
   const Snapshot before = take_snapshot();
-  const std::vector<ProgramReport> reports = engine.compile(plan);
+  const std::vector<ProgramReport> reports = compile(engine, plan);
   CHECK(difference(before, take_snapshot()).empty());
   REQUIRE(reports.size() == 4);
   for (std::size_t i = 0; i < reports.size(); ++i) {
@@ -119,7 +119,7 @@ TEST_CASE("program reports: compile() says what the driver said of each stage, a
   }
   // Compiled again: the programs are there, and the driver says nothing new.
   at_dispatch = "";
-  CHECK(engine.compile(plan).front().messages == reports.front().messages);
+  CHECK(compile(engine, plan).front().messages == reports.front().messages);
   CHECK(engine.multiply(ones(8, 9), ones(9, 7))(7, 6) == 9);
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("program reports: a program that was made before is listened to as wel
   const PlanOptions options{.kernel = parse_kernel("naive")};
   CHECK(engine.multiply(ones(8, 9), ones(9, 7), options)(7, 6) == 9);
   at_link = spilling;
-  const std::vector<ProgramReport> reports = engine.compile(engine.plan({.m = 8, .n = 7, .k = 9}, options));
+  const std::vector<ProgramReport> reports = compile(engine, make_plan(engine, {.m = 8, .n = 7, .k = 9}, options));
   REQUIRE(reports.size() == 1);
   CHECK(reports[0].statistics.spills == 99);
   CHECK(engine.multiply(ones(8, 9), ones(9, 7), options)(7, 6) == 9);
@@ -173,7 +173,7 @@ TEST_CASE("program reports: the application's callback, switches and enabled mes
   at_link = spilling;
   at_dispatch = "";
   Engine engine = talking_engine();
-  const Plan plan = engine.plan({.m = 8, .n = 7, .k = 9});
+  const Plan plan = make_plan(engine, {.m = 8, .n = 7, .k = 9});
   Received received;
   for (const bool output : {false, true})
     for (const bool synchronous : {false, true}) {
@@ -185,7 +185,7 @@ TEST_CASE("program reports: the application's callback, switches and enabled mes
       received.messages.clear();
       const Snapshot before = take_snapshot();
       Engine another = talking_engine();
-      another.compile(plan);
+      compile(another, plan);
       CHECK(difference(before, take_snapshot()).empty());
       // The application gets the messages that are not the compiler's, on its own thread.
       CHECK(count(received.messages, "CS SIMD8") == 0);
@@ -208,7 +208,7 @@ TEST_CASE("program reports: the application's callback, switches and enabled mes
     MESSAGE("LEFT OUT: which of the compiler's messages are enabled: this driver sends none for a shader with an error");
   api.DebugMessageControl(GL_DEBUG_SOURCE_SHADER_COMPILER, GL_DONT_CARE, GL_DONT_CARE, 0, nullptr, GL_FALSE);
   REQUIRE(errors() == 0);
-  CHECK(count(engine.compile(plan).front().messages, spilling) == 1);
+  CHECK(count(compile(engine, plan).front().messages, spilling) == 1);
   CHECK(errors() == 0);
 
   // Without room for a debug group, which messages are enabled could not be put back.
@@ -217,7 +217,7 @@ TEST_CASE("program reports: the application's callback, switches and enabled mes
   api.GetIntegerv(GL_DEBUG_GROUP_STACK_DEPTH, &first);
   for (GLint depth = first; depth < most; ++depth) api.PushDebugGroup(GL_DEBUG_SOURCE_APPLICATION, 1, -1, "full");
   Engine full = talking_engine();
-  const std::vector<ProgramReport> reports = full.compile(plan);
+  const std::vector<ProgramReport> reports = compile(full, plan);
   for (const std::string& message : reports.front().messages) CHECK(message.starts_with("!!NV"));  // what NVIDIA's binaries hold
   if (reports.front().messages.empty()) CHECK(reports.front().statistics == ProgramStatistics{});
   full.release();

@@ -116,14 +116,18 @@ TEST_CASE("every 16-bit and 8-bit float is read as the host reads it, with every
         by_integers.experimental.edit().limits->unpacks_halves = false;
         Report report;
         check(engine.multiply(all, one, by_integers, &report), "halves by integers");
-        CHECK(report.plan->halves_by_integers == (type != Type::bf16));
+        const auto ran = [&](std::int64_t m, std::int64_t k, const PlanOptions& options) {
+          const Type type_of_a = type_of<T>();
+          return test::plan_that_ran(engine, of_type({.m = m, .n = 1, .k = k}, type_of_a, Type::f32), options, report);
+        };
+        CHECK(ran(all.rows(), 1, by_integers).halves_by_integers == (type != Type::bf16));
         // 16 bytes at a time: each row is one number and zeros.
         constexpr std::int64_t group = 16 / sizeof(T);
         Matrix<T> rows(count, group), ones(group, 1);
         for (T& x : ones.elements()) x = T(1.0f);
         for (std::int64_t i = 0; i < count; ++i) rows(i, i % group) = all(i, 0);
         const Matrix<float> sums = engine.multiply(rows, ones, with("gemv:tile_m=1,tile_n=1"), &report);
-        CHECK(report.plan->vector_reads != VectorReads::none);
+        CHECK(ran(count, group, with("gemv:tile_m=1,tile_n=1")).vector_reads != VectorReads::none);
         check(sums, "16 bytes at a time");
       }
     });

@@ -110,13 +110,13 @@ Product parse_product(const std::string& text) {
   if (words >> type >> ops >> word && ops == "conv") {
     Convolution convolution = tools::parse_convolution(word, "conv");
     tools::set_formats(convolution, tools::parse_formats(type));
-    Product product{.name = text, .convolution = Engine::problem(convolution)};
+    Product product{.name = text, .convolution = problem_of(convolution)};
     while (words >> word) add_word(product, word);
     return product;
   }
   if (ops == "mlp") {
     const tools::PlainMlp network = tools::plain_mlp(tools::parse_widths(word, "mlp"), tools::parse_formats(type), 65536);
-    Product product{.name = text, .mlp = Engine::problem(network.mlp())};
+    Product product{.name = text, .mlp = problem_of(network.mlp())};
     while (words >> word) add_word(product, word);
     return product;
   }
@@ -171,7 +171,7 @@ void limit_time() {
 /// Compiles the programs of a plan, and prints what the driver says of those that are not in `made` yet.
 template <class AnyPlan>
 void compile(Engine& engine, const AnyPlan& plan, const Json& what, std::set<ProgramKey>& made) {
-  for (const ProgramReport& report : engine.compile(plan)) {
+  for (const ProgramReport& report : compile(engine, plan)) {
     if (!made.insert(report.program).second) continue;
     Json program = what;
     program.update({{"program", to_string(report.program)},

@@ -18,7 +18,7 @@ using namespace glgemm;
 namespace {
 
 MlpProblem network(const std::vector<std::int64_t>& widths, std::int64_t samples, const std::string& formats = "f32") {
-  return Engine::problem(tools::plain_mlp(widths, tools::parse_formats(formats), samples).mlp());
+  return problem_of(tools::plain_mlp(widths, tools::parse_formats(formats), samples).mlp());
 }
 
 Limits device(DeviceClass device_class) {

@@ -105,7 +105,7 @@ TEST_CASE("streamed products: C apart from what is read, by elements") {
   const auto message = [&](auto change) {
     HostGemm product = apart;
     change(product);
-    return message_of<std::invalid_argument>([&] { static_cast<void>(problem(product)); });
+    return message_of<std::invalid_argument>([&] { static_cast<void>(problem_of(product)); });
   };
   const std::string fine = "(nothing was thrown)";
   CHECK(message([](HostGemm&) {}) == fine);

@@ -167,6 +167,13 @@ PlanOptions with_kernel(const std::string& name, std::int64_t split_k) {
   return options;
 }
 
+Plan plan_that_ran(const Engine& engine, const Problem& problem, const PlanOptions& options, const Report& report) {
+  Plan plan = make_plan(engine, problem, options);
+  if (const std::string kernel = to_string(plan.kernel); kernel != report.kernel)
+    throw std::logic_error(report.kernel + " ran, and not " + kernel);
+  return plan;
+}
+
 PlanOptions with_short_loops(const Engine& engine, PlanOptions options, std::int64_t iterations) {
   options.experimental.edit().limits = engine.limits();
   options.experimental.edit().limits->loop_iterations = iterations;
@@ -184,7 +191,7 @@ bool times_count() {
 bool has_type(Type type) {
   if (engine().limits().f64 || (type != Type::f64 && type != Type::c128)) return true;
   try {
-    engine().plan({.m = 1, .n = 1, .k = 1, .a = {.format = {type}}, .b = {.format = {type}}, .c = {.format = {type}}});
+    make_plan(engine(), {.m = 1, .n = 1, .k = 1, .a = {.format = {type}}, .b = {.format = {type}}, .c = {.format = {type}}});
   } catch (const Unsupported&) {
     left_out.insert(std::string(to_string(type)));
     return false;

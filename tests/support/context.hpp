@@ -49,6 +49,8 @@ bool accept(bool right);
 Kernel kernel_here(const std::string& name);
 /// Options that name the kernel, as kernel_here() has it, and so many parts of k.
 PlanOptions with_kernel(const std::string& name, std::int64_t split_k = 0);
+/// The plan by which the engine ran such a product, as far as can be told afterwards: its kernel is the report's, or this throws.
+Plan plan_that_ran(const Engine& engine, const Problem& problem, const PlanOptions& options, const Report& report);
 
 /// The options with loops of at most so many iterations. Where k is longer, sums of types of 16 bits need a workspace.
 PlanOptions with_short_loops(const Engine& engine, PlanOptions options = {}, std::int64_t iterations = 100);

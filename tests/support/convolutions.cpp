@@ -78,7 +78,7 @@ Drawn draw(const Convolution& conv, std::uint64_t seed) {
   }
   Convolution with_padding = conv;  // gl_convolution.cpp tests how `same` chooses the padding
   if (conv.residual) with_padding.residual = conv.output;
-  const ConvolutionProblem problem = Engine::problem(with_padding);
+  const ConvolutionProblem problem = problem_of(with_padding);
   with_padding.padding.before = {};
   for (std::size_t d = Extents::max_dimensions - conv.input.size.size(); d < Extents::max_dimensions; ++d)
     with_padding.padding.before.push_back(problem.before[d]);

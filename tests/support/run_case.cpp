@@ -152,7 +152,7 @@ std::int64_t plan_workspace(Engine& engine, const Gemm& gemm, Case& x) {
   };
   for (;;) try {
       if (x.options.experimental->limits && !x.in_bands() &&
-          size(engine.plan(Engine::problem(gemm), x.options)).dispatches > 50'000)
+          size(make_plan(engine, problem_of(gemm), x.options)).dispatches > 50'000)
         take_back_limits();
       return engine.workspace_bytes(gemm, x.options);
     } catch (const Unsupported&) {
@@ -168,6 +168,7 @@ std::int64_t plan_workspace(Engine& engine, const Gemm& gemm, Case& x) {
 
 /// What a product said of itself.
 struct Ran {
+  Plan plan;
   Report report;
   std::int64_t advances = 0, pieces = 0;
   bool raised = false;  ///< the memory limit was too small for any piece
@@ -276,7 +277,7 @@ StreamOptions draw_stream(Engine& engine, const HostGemm& product, const PlanOpt
   if (which != 0) options.device_memory_limit = draw();
   if (which != 1) options.memory_limit = draw();
   // No more than some hundred windows, as far as that is for the memory to say.
-  const Problem problem = glgemm::problem(product);
+  const Problem problem = problem_of(product);
   while (std::max(options.device_memory_limit, options.memory_limit) < 4 << 20) {
     try {
       const StreamPlan made = make_stream_plan(problem, engine.limits(), engine.device_memory_bytes(), options);
@@ -323,12 +324,12 @@ void stream(Engine& engine, const HostGemm& product, StreamOptions options, cons
 Ran run_streamed(Engine& engine, const Gemm& gemm, Case& x, const Way& way, Bytes& c) {
   Ran ran;
   x.options.workspace_bytes = PlanOptions{}.workspace_bytes;
-  const auto plan = [&] { return std::make_shared<Plan>(engine.plan(Engine::problem(gemm), x.options)); };
+  const auto plan = [&] { return make_plan(engine, problem_of(gemm), x.options); };
   try {
-    ran.report.plan = plan();
+    ran.plan = plan();
   } catch (const Unsupported&) {  // the limits are too small for this kernel with so large a workspace
     x.options.experimental.edit().limits.reset();
-    ran.report.plan = plan();
+    ran.plan = plan();
   }
   Random random(x.seed ^ 0x6d656d6f7279);
   for (std::int64_t z = 0; z < x.batch; ++z) {
@@ -342,18 +343,19 @@ Ran run_on_device(Engine& engine, const Gemm& gemm, const Case& x, const Way& wa
   Ran ran;
   if (way.budget.count() == 0) {
     engine.gemm(gemm, x.options, &ran.report);
+    ran.plan = make_plan(engine, problem_of(gemm), x.options);
     return ran;
   }
   Job job = engine.start(gemm, x.options);
   for (bool done = false; !done; ++ran.advances) done = job.advance(way.budget);
-  ran.report.plan = std::make_shared<Plan>(job.plan());
+  ran.plan = plan_of(job);
   ran.report.dispatches = job.report().dispatches;
   return ran;
 }
 
 /// Whether what was planned ran: the case's program, in the plan's dispatches, with the workspace that was asked for.
 std::string check_plan(const Case& x, const Ran& ran, const Way& way, std::int64_t workspace_bytes) {
-  const Plan& plan = *ran.report.plan;
+  const Plan& plan = ran.plan;
   const ProgramKey last = plan.program(plan.stages().back());
   if (plan.kernel != x.key.kernel || last.epilogue != x.key.epilogue || last.c_type != x.key.c_type)
     return "another program ran: " + to_string(plan.program());
@@ -372,7 +374,7 @@ void count(const Case& x, const Ran& ran, std::int64_t workspace_bytes, Seen& se
   seen.extended += x.promise == Precision::extended;
   seen.raised += ran.raised;
   if (ran.report.dispatches == 0) return;
-  const Plan& plan = *ran.report.plan;
+  const Plan& plan = ran.plan;
   seen.transposed += plan.transposed;
   seen.indexed += kernels::has_offsets(plan.problem);
   seen.split += plan.parts > 1;

@@ -33,7 +33,7 @@ void check_all(const Convolution& conv, std::uint64_t seed) {
   const std::vector<double> exact = test::convolved(conv, {input.begin(), input.end()}, {filters.begin(), filters.end()});
   std::vector<C> output(exact.begin(), exact.end());
   const auto check = [&](std::int64_t samples) {
-    return check_convolution(Engine::problem(conv), std::span<const T>(input), std::span<const T>(filters),
+    return check_convolution(problem_of(conv), std::span<const T>(input), std::span<const T>(filters),
                              std::span<const C>(output), samples);
   };
   const Check right = check(-1);
@@ -87,7 +87,7 @@ TEST_CASE("a convolution is within the product's bound, and what is not asked fo
                                             .filters = {.size = {3}},
                                             .output = {.channels = 2},
                                             .padding = Padding::both({1})});
-  const ConvolutionProblem problem = Engine::problem(conv);
+  const ConvolutionProblem problem = problem_of(conv);
   const Matrix<float> input = random_matrix<float>(20, 8, 1), filters = random_matrix<float>(2, 24, 2);
   const std::vector<double> exact = test::convolved(conv, {input.elements().begin(), input.elements().end()},
                                                     {filters.elements().begin(), filters.elements().end()});

@@ -112,7 +112,7 @@ BenchResult run_enqueue(const BenchOptions& options, Engine& engine, std::ostrea
                    fmt::format("{} ({})", digits(rate), digits(best_rate)), report.kernel});
       Json result = shape_json(shape, options);
       result.update({{"requested", options.kernels.front().text},
-                     {"kernel", std::string(name(report.plan->kernel))},
+                     {"kernel", std::string(name(parse_kernel(report.kernel)))},
                      {"whole_kernel", report.kernel},
                      {"dispatches", report.dispatches},
                      {"scope", in_scope},
@@ -156,7 +156,7 @@ BenchResult run_first_child(const BenchOptions& options, const std::string& devi
   const double again_ms = milliseconds_since(again);
   Json json = bench_json(engine.device(), {}, nullptr);
   engine.release();
-  json.update({{"kernel", std::string(name(report.plan->kernel))},
+  json.update({{"kernel", std::string(name(parse_kernel(report.kernel)))},
                {"context_ms", context_ms},
                {"first_ms", first_ms},
                {"again_ms", again_ms},

@@ -63,7 +63,7 @@ class ConvolutionTrial {
   PeerProblem peer_problem() const {
     PeerProblem problem;
     problem.type = type_;
-    problem.convolution = Engine::problem(convolution_);
+    problem.convolution = problem_of(convolution_);
     return problem;
   }
   void load(PeerClient& peer) const { peer.load(peer_problem(), input_.bytes(), dense_filters().bytes(), nothing().bytes()); }
@@ -91,7 +91,7 @@ class ConvolutionTrial {
     const double of_pixel = static_cast<double>(k_ * convolution_.output.channels);
     const std::int64_t samples = full ? -1 : std::max<std::int64_t>(64, static_cast<std::int64_t>(sampled / of_pixel));
     ProductCheck result;
-    static_cast<Check&>(result) = check_convolution(Engine::problem(convolution_), input_, filters, output, samples);
+    static_cast<Check&>(result) = check_convolution(problem_of(convolution_), input_, filters, output, samples);
     return result;
   }
 
@@ -177,7 +177,7 @@ ConvolutionRow measure(Engine& engine, const NamedConvolution& named, const Benc
   if (!named.why_not.empty()) throw LeftOut(named.why_not);
   const PlanOptions plan_with = plan_options(options.kernels.front());
   const Convolution& convolution = named.convolution;
-  const ConvolutionPlan plan = engine.plan(Engine::problem(convolution), plan_with);
+  const ConvolutionPlan plan = make_plan(engine, problem_of(convolution), plan_with);
   ConvolutionRow row;
   row.text = to_string(convolution);
   row.product = product_of(convolution);

@@ -233,12 +233,11 @@ double Trial::transfer_seconds(Engine& engine, const StreamReport& streamed) con
     }
     return sections;
   };
-  const StreamPlan& plan = *streamed.plan;
-  Sections operands[] = {cut(product_.stored_a, product_.a, product_.op_a, plan.piece_m, plan.piece_k),
-                         cut(product_.stored_b, product_.b, product_.op_b, plan.piece_k, plan.piece_n)};
-  const std::int64_t row_bytes = plan.piece_n * element_bytes(product_.c_type);
-  const std::int64_t c_rows = std::clamp<std::int64_t>(part_bytes / row_bytes, 1, plan.piece_m);
-  const DeviceMatrix c(engine, c_rows, plan.piece_n, product_.c_type);
+  Sections operands[] = {cut(product_.stored_a, product_.a, product_.op_a, streamed.piece_m, streamed.piece_k),
+                         cut(product_.stored_b, product_.b, product_.op_b, streamed.piece_k, streamed.piece_n)};
+  const std::int64_t row_bytes = streamed.piece_n * element_bytes(product_.c_type);
+  const std::int64_t c_rows = std::clamp<std::int64_t>(part_bytes / row_bytes, 1, streamed.piece_m);
+  const DeviceMatrix c(engine, c_rows, streamed.piece_n, product_.c_type);
   engine.fence().wait();
   const auto begin = Clock::now();
   std::int64_t up = 0, down = 0;
@@ -267,10 +266,10 @@ void Trial::warm_up(Entrant& x, const Entrants& who, const BenchOptions& options
   x.result.check_ms = milliseconds_since(begin);
   x.hash = hash_of(c_);
   if (x.run_in_total) {
-    const Kernel& kernel = x.result.kernel.emplace(x.result.report.plan->kernel);
+    const Kernel& kernel = x.result.kernel.emplace(parse_kernel(x.result.report.kernel));
     const Block tile = block_of(kernel);
     x.result.ran = fmt::format("{} {}x{}", name(kernel), tile.rows, tile.columns);
-    if (const Precision precision = x.result.report.plan->precision; precision != Precision::standard)
+    if (const Precision precision = x.result.report.precision; precision != Precision::standard)
       x.result.ran += " " + std::string(to_string(precision));
   }
   who.checked();
@@ -316,7 +315,7 @@ ProductCheck Trial::first_check(const Entrant& x, const Entrants& who) const {
 
 /// The check where the plan allowed a narrower type, with that type's bound.
 ProductCheck Trial::check_of(const Entrant& x, const AnyMatrix& c, const Entrants& who) const {
-  if (!x.run_in_total || x.result.report.plan->precision != Precision::fast) return check(product_, c, who.full_check);
+  if (!x.run_in_total || x.result.report.precision != Precision::fast) return check(product_, c, who.full_check);
   HostProduct product = product_;
   product.precision = Precision::fast;
   return check(product, c, who.full_check);
@@ -351,7 +350,7 @@ Trial::Entrant Trial::kernel_entrant(Engine& engine, const RequestedKernel& requ
     HostProduct exact = exact_product(shape, product_.formats(), product_.batch, 1);
     Report report;
     const AnyMatrix result = tools::run(engine, exact, plan, report);
-    exact.precision = report.plan->precision;
+    exact.precision = report.precision;
     ProductCheck found = check(exact, result, false);
     found.summary = fmt::format("{}x{}x{}: ", exact.m(), exact.n(), exact.k()) + found.summary;
     return found;

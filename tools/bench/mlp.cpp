@@ -144,7 +144,7 @@ std::int64_t samples_to_check(const PlainMlp& network, CheckMethod method) {
 MlpRow measure(Engine& engine, const PlainMlp& network, const BenchOptions& options) {
   const PlanOptions plan_with = plan_options(options.kernels.front());
   MlpRow row;
-  row.plan = engine.plan(Engine::problem(network.mlp()), plan_with);
+  row.plan = make_plan(engine, problem_of(network.mlp()), plan_with);
   const MlpTrial trial(engine, network);
   const std::int64_t samples = samples_to_check(network, options.check);
   // Twice: the first run plans, compiles, and learns how fast the programs are.

@@ -284,10 +284,9 @@ BenchResult run_streamed(const ScalingOptions& options, Engine& engine, std::ost
       over_slower.push_back(std::max(on_device.back(), transfers.back()) / streamed.back());
     }
     progress.clear();
-    const StreamPlan& plan = *report.plan;
     const auto moved = static_cast<double>(report.bytes_to_device + report.bytes_from_device);
-    const double over_bound = moved / std::max(1.0, plan.bound_bytes);
-    const std::string piece = fmt::format("{}x{} x {}", plan.piece_m, plan.piece_n, plan.piece_k);
+    const double over_bound = moved / std::max(1.0, report.bound_bytes);
+    const std::string piece = fmt::format("{}x{} x {}", report.piece_m, report.piece_n, report.piece_k);
     const std::int64_t limit = options.device_memory_limit > 0 ? options.device_memory_limit : options.memory_limit;
     const auto text = [](double value, int digits) { return fmt::format("{:.{}f}", value, digits); };
     columns.row({to_string(shape), text(static_cast<double>(limit) / 1048576, 2), piece, text(median(streamed), 4),
@@ -296,12 +295,12 @@ BenchResult run_streamed(const ScalingOptions& options, Engine& engine, std::ost
     Json result = shape_json(shape, bench);
     result.update({{"device_memory_limit", options.device_memory_limit},
                    {"memory_limit", options.memory_limit},
-                   {"piece", {plan.piece_m, plan.piece_n, plan.piece_k}},
-                   {"kernel", to_string(plan.window.kernel)},
-                   {"device_bytes", plan.device_bytes},
-                   {"host_bytes", plan.host_bytes},
+                   {"piece", {report.piece_m, report.piece_n, report.piece_k}},
+                   {"kernel", report.kernel},
+                   {"device_bytes", report.device_bytes},
+                   {"host_bytes", report.host_bytes},
                    {"bytes_moved", moved},
-                   {"bound_bytes", plan.bound_bytes},
+                   {"bound_bytes", report.bound_bytes},
                    {"streamed_seconds", median(streamed)},
                    {"unlimited_seconds", median(without)},
                    {"resident_seconds", median(on_device)},

@@ -235,7 +235,7 @@ int inspect_convolution(Arguments& arguments) {
   for (const std::string& text : arguments.convolutions) {
     convolution = parse_convolution(text, "--convolution");
     set_formats(convolution, parse_formats(arguments.type));
-    problems.push_back({to_string(convolution), Engine::problem(convolution)});
+    problems.push_back({to_string(convolution), problem_of(convolution)});
   }
   PlanOptions options = plan_options(arguments);
   if (arguments.compiled) return show_compiled(arguments, problems, options);
@@ -252,7 +252,7 @@ int inspect_mlp(Arguments& arguments) {
   std::vector<NamedProblem> problems;
   for (const std::string& text : arguments.mlps) {
     networks.push_back(plain_mlp(parse_widths(text, "--mlp"), parse_formats(arguments.type), arguments.samples.value_or(65536)));
-    problems.push_back({to_string(networks.back()), Engine::problem(networks.back().mlp())});
+    problems.push_back({to_string(networks.back()), problem_of(networks.back().mlp())});
   }
   PlanOptions options = plan_options(arguments);
   if (arguments.compiled) return show_compiled(arguments, problems, options);

@@ -81,7 +81,7 @@ void print_product(const PlannedConvolution& planned, std::size_t number) {
 
 PlannedConvolution plan_of(const Convolution& convolution, const Device& device, const PlanOptions& options) {
   PlannedConvolution result{
-      to_string(convolution), convolution, make_plan(Engine::problem(convolution), device.limits, options), {}};
+      to_string(convolution), convolution, make_plan(problem_of(convolution), device.limits, options), {}};
   for (const Plan& product : result.plan.products()) {
     PlanOptions again = options;
     again.kernel = product.kernel;

@@ -64,14 +64,14 @@ Compiled compile_on(const std::string& device, const Work& work) {
 Compiled compile(const std::string& device, std::span<const Problem> problems, const PlanOptions& options) {
   return compile_on(device, [&](Engine& engine, const auto& add) {
     for (const Problem& problem : problems)
-      add(engine.compile(engine.plan(problem, options)), fmt::format("{},{},{}", problem.m, problem.n, problem.k));
+      add(compile(engine, make_plan(engine, problem, options)), fmt::format("{},{},{}", problem.m, problem.n, problem.k));
   });
 }
 
 Compiled compile(const std::string& device, std::span<const NamedProblem> problems, const PlanOptions& options) {
   return compile_on(device, [&](Engine& engine, const auto& add) {
     for (const auto& [name, problem] : problems)
-      add(std::visit([&](const auto& each) { return engine.compile(engine.plan(each, options)); }, problem), name);
+      add(std::visit([&](const auto& each) { return compile(engine, make_plan(engine, each, options)); }, problem), name);
   });
 }
 

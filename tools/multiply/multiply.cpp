@@ -40,7 +40,7 @@ std::string file_name(const std::string& path) {
 void multiply_on(Engine& engine, const Gemm& product, const PlanOptions& options, Progress& progress, Report& report) {
   const auto begin = std::chrono::steady_clock::now();
   Job job = engine.start(product, options);
-  report.kernel = to_string(job.plan().kernel);
+  report.kernel = to_string(plan_of(job).kernel);
   Stopwatch stopwatch(engine);
   stopwatch.start();
   const TimeLeft left(0);
@@ -123,7 +123,7 @@ int run(const Arguments& arguments, FileProduct& product) {
   Report report;
   Progress progress(1);
   const auto begin = std::chrono::steady_clock::now();
-  engine.prepare(std::array{Engine::problem(p.gemm())}, options);
+  engine.prepare(std::array{p.gemm()}, options);
   const std::chrono::duration<double> compiling = std::chrono::steady_clock::now() - begin;
   const AnyMatrix c = tools::run(engine, p, options, report,
                                  [&](const Gemm& on_device) { multiply_on(engine, on_device, options, progress, report); });

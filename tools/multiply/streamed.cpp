@@ -123,14 +123,14 @@ class Computer {
 };
 
 std::string stream_text(const StreamReport& report) {
-  const StreamPlan& plan = *report.plan;
+  const std::int64_t windows = report.windows / std::max<std::int64_t>(1, report.pieces);
   std::string text = fmt::format(
       "{} {} of at most {}x{}, k in {} {}; {} moved (all pieces: {}, {:.2f} of the bound of {}); {} of the time in transfers, {} "
       "computing",
-      report.pieces, report.pieces == 1 ? "piece" : "pieces", plan.piece_m, plan.piece_n, plan.windows(),
-      plan.windows() == 1 ? "window" : fmt::format("windows of at most {}", plan.piece_k),
-      bytes_text(static_cast<double>(report.bytes_to_device + report.bytes_from_device)), bytes_text(plan.moved_bytes),
-      plan.bound_bytes > 0 ? plan.moved_bytes / plan.bound_bytes : 1.0, bytes_text(plan.bound_bytes),
+      report.pieces, report.pieces == 1 ? "piece" : "pieces", report.piece_m, report.piece_n, windows,
+      windows == 1 ? "window" : fmt::format("windows of at most {}", report.piece_k),
+      bytes_text(static_cast<double>(report.bytes_to_device + report.bytes_from_device)), bytes_text(report.planned_bytes),
+      report.bound_bytes > 0 ? report.planned_bytes / report.bound_bytes : 1.0, bytes_text(report.bound_bytes),
       percent(report.transfer_time, report.total_time), percent(report.compute_time, report.total_time));
   if (report.contexts_lost > 0) text += fmt::format("; contexts lost: {}", report.contexts_lost);
   if (report.out_of_memory > 0) text += fmt::format("; smaller pieces for want of memory: {}", report.out_of_memory);
@@ -151,7 +151,7 @@ class OneDevice : public Computer {
   Json decide(const HostGemm& product, StreamOptions& options) override {
     if (options.device_memory_limit == 0) options.device_memory_limit = engine_->device_memory_bytes();
     if (options.memory_limit > 0) options.device_memory_limit = std::min(options.device_memory_limit, options.memory_limit);
-    return {{"device", device_json(engine_->device())}, {"plan", plan_json(stream_plan(*engine_, product, options))}};
+    return {{"device", device_json(engine_->device())}, {"plan", plan_json(make_stream_plan(*engine_, product, options))}};
   }
   void multiply(const HostGemm& product, const StreamOptions& options) override {
     StreamOptions own = options;

@@ -209,7 +209,7 @@ void complete(Convolution& convolution, std::string_view what) {
   convolution.output.batch = convolution.input.batch;
   try {
     convolution.output.size = output_size(convolution);
-    Engine::problem(convolution);
+    problem_of(convolution);
   } catch (const std::invalid_argument& error) {
     std::string_view why = error.what();
     if (constexpr std::string_view opening = "convolve: "; why.starts_with(opening)) why.remove_prefix(opening.size());

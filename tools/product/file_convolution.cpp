@@ -66,7 +66,7 @@ FileConvolution::FileConvolution(const std::string& input_path, const std::strin
       throw std::invalid_argument(
           fmt::format("{}, and the convolution has {} output channels", shape_text(output), convolution.output.channels));
     try {
-      Engine::problem(convolution);  // a transposed one may have a larger output
+      problem_of(convolution);  // a transposed one may have a larger output
     } catch (const std::invalid_argument& error) {
       throw std::invalid_argument(fmt::format("{}: {}", quote(output_path), error.what()));
     }

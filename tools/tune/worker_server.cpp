@@ -92,7 +92,7 @@ std::vector<std::pair<double, Candidate>> expected_candidates(const Problem& pro
 namespace {
 
 Space space_of(const Problem& problem, const Engine& engine, double most) {
-  const Plan plan = engine.plan(problem);
+  const Plan plan = make_plan(engine, problem);
   Space space{{}, {plan.kernel, plan.parts}};
   for (const auto& [seconds, candidate] : expected_candidates(problem, engine.limits(), most))
     space.candidates.push_back(candidate);
@@ -127,11 +127,11 @@ class Bout {
     const PlanOptions options = options_for(candidate);
     const Problem problem = problem_of(problem_);
     Race result;
-    for (const ProgramReport& report : engine_.compile(engine_.plan(problem, options))) {
+    for (const ProgramReport& report : glgemm::compile(engine_, make_plan(engine_, problem, options))) {
       if (report.stage == Stage::multiply) result.statistics = json_of(report.statistics).dump();
       if (spills(report.statistics)) result.spills = to_string(report.program) + ": " + to_string(report.statistics);
     }
-    if (result.spills.empty()) engine_.prepare(std::span(&problem, 1), options);
+    if (result.spills.empty()) prepare(engine_, std::span(&problem, 1), options);
     return result;
   }
 
