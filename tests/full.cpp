@@ -111,12 +111,12 @@ std::int64_t check_convolutions(Engine& engine, const Arguments& x) {
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < x.cases; ++i) {
     test::Random random(x.seed + static_cast<std::uint64_t>(i));
-    const Convolution convolution = test::draw_convolution(random, engine.limits());
+    const Convolution convolution = test::draw_convolution(random, limits_of(engine));
     PlanOptions options;
     if (random.coin()) options.workspace_bytes = 4096 << random.below(12);
     const bool is_tight = random.below(4) == 0;
     if (is_tight) {
-      options.experimental.edit().limits = engine.limits();
+      options.experimental.edit().limits = limits_of(engine);
       options.experimental.edit().limits->storage_block_bytes = 4096 << random.below(4);
       if (random.coin()) options.experimental.edit().limits->storage_blocks = 4;
       for (std::int64_t& groups : options.experimental.edit().limits->groups) groups = 2 + random.below(20);
@@ -187,7 +187,7 @@ int run(const Arguments& x, std::int64_t share, Outcome& outcome) {
   way.indexed = x.indexed;
   std::optional<Limits> small;
   if (x.storage_block > 0 || x.groups > 0) {
-    small = engine.limits();
+    small = limits_of(engine);
     if (x.storage_block > 0) small->storage_block_bytes = x.storage_block;
     if (x.groups > 0) small->groups = {x.groups, x.groups, x.groups};
     way.limits = &*small;
@@ -206,18 +206,18 @@ int run(const Arguments& x, std::int64_t share, Outcome& outcome) {
   };
   if (x.tiles == 0) {
     const std::vector<Kernel> kernels =
-        x.kernel.empty() ? test::all_kernels(engine.limits()) : test::runnable({parse_kernel(x.kernel)}, engine.limits());
-    programs = test::programs(kernels, engine.limits());
-    for (const Kernel& kernel : kernels) add(test::programs_of_two_formats({kernel}, engine.limits()));
+        x.kernel.empty() ? test::all_kernels(limits_of(engine)) : test::runnable({parse_kernel(x.kernel)}, limits_of(engine));
+    programs = test::programs(kernels, limits_of(engine));
+    for (const Kernel& kernel : kernels) add(test::programs_of_two_formats({kernel}, limits_of(engine)));
   } else {
     // Two kinds of programs of each, and one of two formats, so that a few tiles together have all of them.
-    RandomTiles random(engine.limits(), x.seed);
+    RandomTiles random(limits_of(engine), x.seed);
     for (std::int64_t i = 0; i < x.tiles; ++i) {
       const auto turn = static_cast<std::size_t>(i);
       const Kernel kernel = random.next();
-      const std::vector<ProgramKey> all = test::programs({kernel}, engine.limits());
+      const std::vector<ProgramKey> all = test::programs({kernel}, limits_of(engine));
       for (std::size_t j = 0; j < 2; ++j) programs.push_back(all[(turn * 17 + j * 15) % all.size()]);
-      add(test::programs_of_two_formats({kernel}, engine.limits(), turn % 97, 97));
+      add(test::programs_of_two_formats({kernel}, limits_of(engine), turn % 97, 97));
     }
   }
   std::erase_if(programs, [&](const ProgramKey& key) { return !to_string(key).starts_with(x.only); });

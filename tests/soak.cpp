@@ -80,7 +80,7 @@ class Soak {
     for (const Action& each : actions())
       if (each.threads || !arguments.threads) drawn_from_.push_back(each);
     context();
-    const Limits& limits = engine().limits();
+    const Limits& limits = limits_of(engine());
     all_programs_ = programs(all_kernels(limits), limits);
     cases_ = std::make_unique<Engine>(get_proc_address, unchecked_options());  // the cases are checks themselves
   }
@@ -218,7 +218,7 @@ class Soak {
     way.learnt = true;
     way.any_precision = below(4) == 0;
     way.indexed = below(4) == 0;
-    Limits small = cases_->limits();
+    Limits small = limits_of(*cases_);
     switch (below(6)) {
       case 0:
         way.budget = std::chrono::microseconds(10 << below(10));
@@ -242,7 +242,7 @@ class Soak {
 
   void convolution() {
     Engine& engine = own();
-    const Convolution drawn = draw_convolution(random_, engine.limits());
+    const Convolution drawn = draw_convolution(random_, limits_of(engine));
     const std::string fault = fault_of_convolution(engine, drawn, random_.bits(), coin());
     require(fault.empty(), text_of(drawn) + ": " + fault);
   }

@@ -45,7 +45,7 @@ std::vector<Found> find_devices() {
     options.device = std::to_string(found.back().device.index);
     const HeadlessContext context(options);
     Engine engine(HeadlessContext::get_proc_address);
-    found.back().limits = engine.limits();
+    found.back().limits = limits_of(engine);
     found.back().processor = engine.device().processor;
     engine.release();
     found.back().probes = probe(HeadlessContext::get_proc_address);

@@ -6,11 +6,10 @@
 int main() {
   glgemm::HeadlessContext context({.device = "", .api = glgemm::ContextApi::es});  // or your own: SDL's, EGL's, GLFW's
   glgemm::Engine engine(glgemm::HeadlessContext::get_proc_address);                // or eglGetProcAddress, ...
-  const glgemm::Limits& limits = engine.limits();
-  std::cout << engine.device().version << ": workgroups of up to " << limits.workgroup_invocations << " invocations, "
-            << limits.storage_blocks << " storage buffers for a program, "
-            << (limits.image_buffer_bytes > 0 ? "images of buffers" : "no images of buffers") << ", times are "
-            << (engine.device().device_clock ? "the device's" : "the host's") << '\n';
+  const glgemm::DeviceInfo& device = engine.device();
+  std::cout << device.version << ": " << (device.f64 ? "doubles" : "no doubles") << ", shaders reach "
+            << device.storage_block_bytes << " bytes of a buffer, times are " << (device.device_clock ? "the device's" : "the host's")
+            << '\n';
 
   const glgemm::Matrix C = engine.multiply({{1, 4}, {2, 5}, {3, 6}}, {{7, 8, 9}, {10, 11, 12}});
   bool refused = false;

@@ -9,7 +9,7 @@ int main() {
   glgemm::EngineOptions options;
   options.vendor = glgemm::Vendor::allowed;  // looks for libcuda and libcublas; without them all is as before
   glgemm::Engine engine(glgemm::HeadlessContext::get_proc_address, options);
-  const bool has_library = engine.limits().vendor == glgemm::VendorLibrary::ready;
+  const bool has_library = engine.device().vendor_library == glgemm::VendorLibrary::ready;
   bool right = true;
   {
     const std::int64_t n = 256;

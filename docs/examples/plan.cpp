@@ -5,7 +5,7 @@
 #include <optional>
 
 int main() {
-  const glgemm::Limits limits;  // the least that OpenGL 4.3 guarantees; an engine's are engine.limits()
+  const glgemm::Limits limits;  // the least that OpenGL 4.3 guarantees; an engine's are limits_of(engine)
   const glgemm::Problem problem{.m = 4096, .n = 4096, .k = 4096};
   const glgemm::Plan plan = glgemm::make_plan(problem, limits);
   std::cout << to_string(plan.kernel) << '\n';

@@ -1,4 +1,4 @@
-// What kind of device computes: the maker of a GPU and its generation. Any thread. No OpenGL.
+// What kind of device computes: the maker of a GPU and its generation. Any thread. No OpenGL. A part of inspect.hpp.
 #pragma once
 
 #include <span>

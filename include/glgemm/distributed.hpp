@@ -15,7 +15,6 @@
 #include <glgemm/export.hpp>
 #include <glgemm/gemm.hpp>
 #include <glgemm/plan_options.hpp>
-#include <glgemm/problem.hpp>
 #include <glgemm/types.hpp>
 
 namespace glgemm {

@@ -16,12 +16,11 @@
 #include <glgemm/error.hpp>
 #include <glgemm/export.hpp>
 #include <glgemm/gemm.hpp>
-#include <glgemm/limits.hpp>
 #include <glgemm/matrix.hpp>
 #include <glgemm/mlp.hpp>
 #include <glgemm/plan_options.hpp>
-#include <glgemm/problem.hpp>
 #include <glgemm/types.hpp>
+#include <glgemm/vendor.hpp>
 
 namespace glgemm {
 
@@ -29,7 +28,7 @@ namespace glgemm {
 /// HeadlessContext::get_proc_address, cast to this type where theirs differs in spelling only.
 using GetProcAddress = void (*(*)(const char* name))();
 
-/// What the context says of itself.
+/// What the context says of itself, and what the engine found.
 struct DeviceInfo {
   std::string vendor;
   std::string renderer;
@@ -41,6 +40,12 @@ struct DeviceInfo {
   /// Whether the device measures times itself. Where OpenGL ES has no timer, the host measures them once the device has done its
   /// work.
   bool device_clock = true;
+  /// Whether there are products in doubles.
+  bool f64 = true;
+  /// The most bytes that shaders reach in one buffer. A DeviceMatrix of more lies in several, and a product of more is cut.
+  std::int64_t storage_block_bytes = 0;
+  /// How far the engine came with EngineOptions::vendor. It may change from `ready` to `left_alone`.
+  VendorLibrary vendor_library = VendorLibrary::not_asked;
 };
 
 class Fence;          // fence.hpp
@@ -61,9 +66,6 @@ struct Report {
   /// Engine::multiply: the host's time from the first upload to the end of the download. 0 for other calls.
   std::chrono::nanoseconds total_time{};
 };
-
-/// Whether products may run by a library of the device's maker, see EngineOptions::vendor.
-enum class Vendor { none, allowed };
 
 /// How an engine works, beyond what the context decides.
 struct EngineOptions {
@@ -96,9 +98,9 @@ struct EngineOptions {
   /// was enqueued before it.
   std::chrono::nanoseconds max_dispatch = std::chrono::milliseconds(100);
   /// Products may run by the library of the device's maker, which reaches matrix cores that OpenGL does not: NVIDIA's cuBLAS, on
-  /// the same buffers, through its driver's libcuda. The engine looks for both when it is made, and needs neither: Limits::vendor
-  /// says what it found, the log says why. The planner takes the kernel `cublas` if it expects it to be faster. If the library
-  /// fails, a shader runs the product. See docs/matrix-cores.md.
+  /// the same buffers, through its driver's libcuda. The engine looks for both when it is made, and needs neither:
+  /// DeviceInfo::vendor_library says what it found, the log says why. The planner takes the kernel `cublas` if it expects it to be
+  /// faster. If the library fails, a shader runs the product. See docs/matrix-cores.md.
   Vendor vendor = Vendor::none;
   /// The path of that library, or of its folder. By default the variable GLGEMM_CUBLAS, else where the system looks for
   /// libraries.
@@ -159,8 +161,6 @@ class GLGEMM_EXPORT Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Any thread.
-  const Limits& limits() const noexcept;
   /// Any thread.
   const DeviceInfo& device() const noexcept;
 

@@ -375,31 +375,6 @@ typedef struct glgemm_mlp {
   glgemm_workspace workspace;  ///< all zeros by default: the engine's own
 } glgemm_mlp;
 
-/// What a device and its driver can do.
-typedef struct glgemm_limits {
-  size_t struct_size;
-  int64_t storage_block_bytes;       ///< the most bytes that one storage-buffer binding may have
-  int64_t storage_offset_alignment;  ///< what the offset of a binding must be a multiple of, in bytes
-  int64_t storage_blocks;            ///< the storage buffers that a program may have, at least 4
-  int64_t groups[3];                 ///< the most workgroups of one dispatch in x, y and z
-  int64_t groups_product;            ///< the most workgroups of one dispatch: the product of x, y and z
-  int64_t workgroup_size[3];         ///< the most invocations of one workgroup in x, y and z
-  int64_t workgroup_invocations;     ///< the most invocations of one workgroup: the product of x, y and z
-  int64_t shared_bytes;              ///< bytes of shared memory for one workgroup
-  int64_t loop_iterations;           ///< iterations after which an invocation's loops silently end, 0 without such a limit
-  int32_t f64;                       ///< whether shaders can compute with doubles, 1 or 0
-  int64_t image_buffer_bytes;        ///< the most bytes of a buffer that shaders can read as an image, 0: they cannot
-  int32_t unpacks_halves;            ///< whether shaders can use unpackHalf2x16, 1 or 0
-  int32_t splits_storage_loads;      ///< whether the driver makes a load of 16 bytes from a storage buffer into four, 1 or 0
-  int32_t cpu;                       ///< whether the device computes on a CPU, 1 or 0
-  int64_t concurrent_groups;         ///< workgroups that run at the same time, as far as known
-  const char* device_class;          ///< maker and generation: "nvidia-ampere", ..., or "unknown"
-  int32_t language;                  ///< of programs: 0 of OpenGL 4.3, 1 of OpenGL ES 3.1, 2 of OpenGL ES 3.2
-  int32_t fuses_multiply_adds;       ///< whether fma() rounds once, 1 or 0; known of a CPU alone
-  int64_t subgroup_size;  ///< the invocations of a subgroup, if they share numbers fast; 0: they do not, or not known; CPUs alone
-  int32_t vendor;         ///< glgemm_engine_options.vendor: 0 was not asked, 7 the library is ready, else why not
-} glgemm_limits;
-
 /// What the caller decides about a product's plan. The planner decides the rest.
 typedef struct glgemm_options {
   size_t struct_size;
@@ -419,7 +394,7 @@ typedef struct glgemm_report {
   char kernel[128];        ///< the kernel that ran, as glgemm_options takes it
 } glgemm_report;
 
-/// What the context says of itself. The strings live as long as the engine.
+/// What the context says of itself, and what the engine found. The strings live as long as the engine.
 typedef struct glgemm_device_info {
   size_t struct_size;
   const char* vendor;
@@ -427,6 +402,11 @@ typedef struct glgemm_device_info {
   const char* version;
   int32_t software;       ///< 1 for a driver that computes on the CPU: llvmpipe, softpipe, or zink on lavapipe; 0 else
   const char* processor;  ///< of such a driver, the CPU: "amd-zen4", ...; "" where it is not known, and for GPUs
+  int32_t device_clock;   ///< 1: the device measures times itself; 0: the host does, once the device has done its work
+  int32_t f64;            ///< whether there are products in doubles, 1 or 0
+  /// The most bytes that shaders reach in one buffer. A glgemm_matrix of more lies in several, and a product of more is cut.
+  int64_t storage_block_bytes;
+  int32_t vendor_library;  ///< of glgemm_engine_options.vendor: 0 was not asked, 7 the library is ready, else why not
 } glgemm_device_info;
 
 /// How an engine works, beyond what the context decides. Callbacks are called inside of calls to the engine, must not call it,
@@ -600,7 +580,6 @@ GLGEMM_EXPORT glgemm_status glgemm_product_init(glgemm_product* product, size_t 
 GLGEMM_EXPORT glgemm_status glgemm_convolution_init(glgemm_convolution* convolution, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_mlp_layer_init(glgemm_mlp_layer* layer, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_mlp_init(glgemm_mlp* mlp, size_t size);
-GLGEMM_EXPORT glgemm_status glgemm_limits_init(glgemm_limits* limits, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_options_init(glgemm_options* options, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_report_init(glgemm_report* report, size_t size);
 GLGEMM_EXPORT glgemm_status glgemm_device_info_init(glgemm_device_info* info, size_t size);
@@ -664,10 +643,11 @@ GLGEMM_EXPORT glgemm_status glgemm_engine_abandon(glgemm_engine* engine);
 /// tells the log. Then frees the engine's memory. NULL is passed over. Any thread.
 GLGEMM_EXPORT void glgemm_engine_destroy(glgemm_engine* engine);
 
-/// What the context says of itself. Any thread.
+/// What the context says of itself, and what the engine found. Any thread.
 GLGEMM_EXPORT glgemm_status glgemm_engine_device(const glgemm_engine* engine, glgemm_device_info* info);
-/// What the device can do. Any thread.
-GLGEMM_EXPORT glgemm_status glgemm_engine_limits(const glgemm_engine* engine, glgemm_limits* limits);
+/// Bytes that buffers may have without crowding others out, as far as is known: 7/8 of the memory that the driver reports as
+/// free now; half of the main memory if the driver computes on the CPU; 1 GiB if the driver does not say.
+GLGEMM_EXPORT glgemm_status glgemm_engine_device_memory_bytes(const glgemm_engine* engine, int64_t* bytes);
 
 /// C = A B for matrices in host memory, row-major without gaps: A is m x k, B is k x n, C is m x n; m, n or k may be 0.
 ///

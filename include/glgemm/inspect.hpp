@@ -580,6 +580,9 @@ struct ProgramReport {
 // ---- What an engine decides. Call these as the engine's own functions, on the thread on which its context is current, unless they
 // ---- say otherwise.
 
+/// What the engine found of its device. Any thread.
+GLGEMM_EXPORT const Limits& limits_of(const Engine& engine) noexcept;
+
 /// What Engine::gemm plans for: with k = 0 where every alpha is 0, since A and B are then not read. Any thread.
 /// @throws std::invalid_argument  the shapes disagree; the message has them
 GLGEMM_EXPORT Problem problem_of(const Gemm& product);

@@ -1,27 +1,16 @@
-// What a device and its driver can do, as data.
+// What a device and its driver can do, as data. A part of inspect.hpp.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
 #include <glgemm/device_class.hpp>
+#include <glgemm/vendor.hpp>
 
 namespace glgemm {
 
 /// The language in which the driver takes programs: GLSL of OpenGL 4.3 to 4.6, of OpenGL ES 3.1 or of OpenGL ES 3.2.
 enum class ShadingLanguage { glsl_430, essl_310, essl_320 };
-
-/// How far an engine came with a vendor's library that multiplies, see EngineOptions::vendor.
-enum class VendorLibrary {
-  not_asked,     ///< none is allowed
-  no_driver,     ///< the vendor's driver is not on this machine, or does not start
-  other_device,  ///< the driver does not know the OpenGL context's device
-  no_library,    ///< the library was not found
-  failed,        ///< driver and library are there and do not start; the engine's log says why
-  left_alone,    ///< it failed three times in a row
-  uncut,         ///< this product is split; cuBLAS runs whole products only
-  ready
-};
 
 /// What a device and its driver can do, as data: what an Engine found, or anything that a test makes up.
 struct Limits {

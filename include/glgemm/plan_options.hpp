@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include <glgemm/export.hpp>
 #include <glgemm/kernel.hpp>
 #include <glgemm/precision.hpp>
 
@@ -31,14 +32,15 @@ class Opaque {
     value_ = std::move(own);
     return result;
   }
-  friend bool operator==(const Opaque& x, const Opaque& y) { return x.value_ == y.value_ || *x == *y; }
 
  private:
   std::shared_ptr<const T> value_;
 };
 
-/// What the caller decides; everything else the planner does. Equal options on equal problems and limits give equal plans. To
-/// compare options, include experimental.hpp.
+/// Whether the values are equal.
+GLGEMM_EXPORT bool operator==(const Opaque<ExperimentalPlanOptions>& x, const Opaque<ExperimentalPlanOptions>& y);
+
+/// What the caller decides; everything else the planner does. Equal options on equal problems give equal plans on a device.
 struct PlanOptions {
   /// Run this kernel, or throw Unsupported with the reason.
   std::optional<Kernel> kernel{};

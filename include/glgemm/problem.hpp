@@ -1,44 +1,15 @@
-// What is multiplied, as far as planning is concerned: shapes, types and layouts, without buffers.
+// What is multiplied, as far as planning is concerned: shapes, types and layouts, without buffers. A part of inspect.hpp.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <string_view>
 
-#include <glgemm/activation_table.h>
 #include <glgemm/export.hpp>
-#include <glgemm/matrix.hpp>
-#include <glgemm/quantization.hpp>
-#include <glgemm/types.hpp>
+#include <glgemm/gemm.hpp>
 
 namespace glgemm {
 
-/// What is done to a matrix before it is multiplied: op(X) = X, its transpose, or the transpose of its complex conjugate (the
-/// transpose, for real types).
-enum class Op { none, transpose, conjugate_transpose };
-
 /// Which operand a buffer window belongs to: A, B, C, or the residual D.
 enum class Role { a, b, c, d };
-
-/// What the elements of a matrix are: numbers of a type; or codes that stand for numbers of that type, which is then f32.
-struct ElementFormat {
-  Type type = Type::f32;
-  Quantization quantization{};
-  friend auto operator<=>(const ElementFormat&, const ElementFormat&) = default;
-};
-/// "f16", "q4_0".
-GLGEMM_EXPORT std::string to_string(const ElementFormat& format);
-/// Reads what `to_string` writes.  @throws std::invalid_argument  the message lists the known types and formats
-GLGEMM_EXPORT ElementFormat parse_format(std::string_view text);
-/// The bytes that so many successive elements take, from the beginning of a block on: whole blocks of a quantised matrix. Its
-/// scales count where they lie in the blocks. INT64_MAX if they are more.
-constexpr std::int64_t storage_bytes(const ElementFormat& format, std::int64_t elements) noexcept {
-  const std::int64_t codes = format.quantization ? block_codes(format.quantization) : 1;
-  const std::int64_t bytes = format.quantization ? block_bytes(format.quantization) : element_bytes(format.type);
-  const std::int64_t blocks = elements / codes + (elements % codes > 0 ? 1 : 0);
-  return blocks > INT64_MAX / bytes ? INT64_MAX : blocks * bytes;
-}
 
 /// Where the elements of a matrix lie: in lines that are `ld` elements apart; at constant distances along rows and along columns;
 /// or where two tables of offsets say, see Indexing.
@@ -72,35 +43,6 @@ struct Operand {
   std::int64_t largest_offset = 0;
   friend bool operator==(const Operand&, const Operand&) = default;
 };
-
-/// What happens to the sum after beta C, see Problem: none, relu and so on, one enumerator for each row of activation_table.h,
-/// which has their formulas. An activation's parameters are no part of a plan: they are Activation's.
-enum class ActivationKind {
-#define GLGEMM_ROW(name, NAME, number, ...) name = number,
-  GLGEMM_ACTIVATIONS(GLGEMM_ROW)
-#undef GLGEMM_ROW
-};
-
-/// A row of the table.
-struct ActivationInfo {
-  ActivationKind kind;
-  std::string_view name;  ///< "relu"
-  std::size_t parameter_count;
-  std::string_view parameters;  ///< "low, high": their names
-  bool is_reproducible;         ///< whether its bits are the same on all drivers
-};
-/// All activations, in the order of their numbers; the first is none.
-inline constexpr auto activation_table = std::to_array<ActivationInfo>({
-#define GLGEMM_ROW(name, NAME, number, count, parameters, bits) {ActivationKind::name, #name, count, parameters, bits},
-    GLGEMM_ACTIVATIONS(GLGEMM_ROW)
-#undef GLGEMM_ROW
-});
-constexpr const ActivationInfo& info(ActivationKind kind) noexcept {
-  return activation_table[static_cast<std::size_t>(kind)];
-}
-
-/// A bias has one element for each row of C or for each column of C.
-enum class Bias { none, for_each_row, for_each_column };
 
 /// A product C = act(alpha op(A) op(B) + beta C + D + bias) as far as planning is concerned: op(A) is m x k, op(B) is k x n, C
 /// and the residual D are m x n; in a batch, that for every item.

@@ -37,7 +37,6 @@
 #include <glgemm/gemm.hpp>
 #include <glgemm/matrix.hpp>
 #include <glgemm/precision.hpp>
-#include <glgemm/problem.hpp>
 
 namespace glgemm {
 

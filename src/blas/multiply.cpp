@@ -87,7 +87,7 @@ class Work {
     if (!is_batch_ || alpha_ == Scalar(0)) return 0;  // then A and B are not to be read
     const std::int64_t largest =
         std::max({a_.rows * a_.columns, b_.rows * b_.columns, c_.rows * c_.columns}) * element_bytes(type_);
-    return static_cast<std::size_t>(std::min(engine.limits().storage_block_bytes, engine.device_memory_bytes() / 4) / largest);
+    return static_cast<std::size_t>(std::min(engine.device().storage_block_bytes, engine.device_memory_bytes() / 4) / largest);
   }
 
   void stream(Engine& engine, std::size_t i) const {

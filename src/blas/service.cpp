@@ -101,7 +101,7 @@ Outcome serve(bool needs_doubles, const std::function<void(Engine&)>& work) {
     device.give_up();
     return Outcome::no_device;
   }
-  if (needs_doubles && !engine->limits().f64) return Outcome::no_doubles;
+  if (needs_doubles && !engine->device().f64) return Outcome::no_doubles;
   return guarded(Outcome::failed, [&] {
     try {
       work(*engine);

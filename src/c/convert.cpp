@@ -184,28 +184,17 @@ Batch Products::batch(const glgemm_batch& given) {
           .betas = scalars(given.betas)};
 }
 
-glgemm_limits from_limits(const Limits& limits) {
-  glgemm_limits result{};
-  result.storage_block_bytes = limits.storage_block_bytes;
-  result.storage_offset_alignment = limits.storage_offset_alignment;
-  result.storage_blocks = limits.storage_blocks;
-  std::copy(limits.groups.begin(), limits.groups.end(), result.groups);
-  result.groups_product = limits.groups_product;
-  std::copy(limits.workgroup_size.begin(), limits.workgroup_size.end(), result.workgroup_size);
-  result.workgroup_invocations = limits.workgroup_invocations;
-  result.shared_bytes = limits.shared_bytes;
-  result.loop_iterations = limits.loop_iterations;
-  result.f64 = limits.f64;
-  result.image_buffer_bytes = limits.image_buffer_bytes;
-  result.unpacks_halves = limits.unpacks_halves;
-  result.splits_storage_loads = limits.splits_storage_loads;
-  result.cpu = limits.cpu;
-  result.concurrent_groups = limits.concurrent_groups;
-  result.device_class = to_string(limits.device_class).data();
-  result.language = static_cast<std::int32_t>(limits.language);
-  result.fuses_multiply_adds = limits.fuses_multiply_adds;
-  result.subgroup_size = limits.subgroup_size;
-  result.vendor = static_cast<std::int32_t>(limits.vendor);
+glgemm_device_info from_device(const DeviceInfo& device) {
+  glgemm_device_info result{};
+  result.vendor = device.vendor.c_str();
+  result.renderer = device.renderer.c_str();
+  result.version = device.version.c_str();
+  result.software = device.software;
+  result.processor = device.processor.c_str();
+  result.device_clock = device.device_clock;
+  result.f64 = device.f64;
+  result.storage_block_bytes = device.storage_block_bytes;
+  result.vendor_library = static_cast<std::int32_t>(device.vendor_library);
   return result;
 }
 

@@ -87,7 +87,7 @@ Convolution to_convolution(const Arguments& in, const glgemm_convolution* given)
 Activation to_activation(const Arguments& in, const glgemm_activation& given, const std::string& name = "activation");
 std::optional<Workspace> to_workspace(const glgemm_workspace& given);
 glgemm_view from_view(const BufferView& view);
-glgemm_limits from_limits(const Limits& limits);
+glgemm_device_info from_device(const DeviceInfo& device);
 PlanOptions to_options(const Arguments& in, const glgemm_options* given, const char* name = "options");
 void check_callback(const Arguments& in, const std::string& name, std::int32_t failure);
 

@@ -198,7 +198,6 @@ GLGEMM_C_INIT(glgemm_batch, batch, defaults.count = 1)
 GLGEMM_C_INIT(glgemm_epilogue, epilogue, )
 GLGEMM_C_INIT(glgemm_quantization, quantization, defaults.codes_type = static_cast<int32_t>(Quantization().codes))
 GLGEMM_C_INIT(glgemm_product, product, defaults.alpha.re = 1)
-GLGEMM_C_INIT(glgemm_limits, limits, defaults = from_limits({}))
 GLGEMM_C_INIT(glgemm_options, options, defaults = from_options({}))
 GLGEMM_C_INIT(glgemm_report, report, )
 GLGEMM_C_INIT(glgemm_device_info, info, defaults.vendor = defaults.renderer = defaults.version = defaults.processor = "")
@@ -229,17 +228,14 @@ void glgemm_engine_destroy(glgemm_engine* engine) {
 }
 
 glgemm_status glgemm_engine_device(const glgemm_engine* engine, glgemm_device_info* info) {
-  return call(__func__, [&](const Arguments& in) {
-    const DeviceInfo& device = in.need(engine, "engine").engine.device();
-    in.write(
-        info,
-        {0, device.vendor.c_str(), device.renderer.c_str(), device.version.c_str(), device.software, device.processor.c_str()},
-        "info");
-  });
-}
-glgemm_status glgemm_engine_limits(const glgemm_engine* engine, glgemm_limits* limits) {
   return call(__func__,
-              [&](const Arguments& in) { in.write(limits, from_limits(in.need(engine, "engine").engine.limits()), "limits"); });
+              [&](const Arguments& in) { in.write(info, from_device(in.need(engine, "engine").engine.device()), "info"); });
+}
+glgemm_status glgemm_engine_device_memory_bytes(const glgemm_engine* engine, int64_t* bytes) {
+  return call(__func__, [&](const Arguments& in) {
+    const Engine& used = in.need(engine, "engine").engine;
+    in.need(bytes, "bytes") = used.device_memory_bytes();
+  });
 }
 
 glgemm_status glgemm_matrix_create(glgemm_engine* engine, int64_t rows, int64_t columns, int32_t type, glgemm_matrix** matrix) {

@@ -30,7 +30,7 @@ template <>
 inline constexpr std::array former_sizes<glgemm_product> = {offsetof(glgemm_product, quantization_a),
                                                             offsetof(glgemm_product, indexing_a)};
 template <>
-inline constexpr std::array former_sizes<glgemm_limits> = {offsetof(glgemm_limits, vendor)};
+inline constexpr std::array former_sizes<glgemm_device_info> = {offsetof(glgemm_device_info, device_clock)};
 template <>
 inline constexpr std::array former_sizes<glgemm_engine_options> = {offsetof(glgemm_engine_options, vendor),
                                                                    offsetof(glgemm_engine_options, no_debug_groups)};

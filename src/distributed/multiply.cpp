@@ -23,6 +23,8 @@
 #include <utility>
 #include <vector>
 
+#include <glgemm/problem.hpp>
+
 #include "base/elements.hpp"
 #include "base/lines.hpp"
 #include "base/rounding.hpp"

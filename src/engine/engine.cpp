@@ -66,6 +66,9 @@ Engine::Engine(GetProcAddress get_proc_address, EngineOptions options) : state_(
   if (state.limits.storage_blocks < 4)
     throw Unsupported(fmt::format("Engine: programs may have {} storage buffers; 4 are needed", state.limits.storage_blocks));
   validate(state.limits);
+  state.device.f64 = state.limits.f64;
+  state.device.storage_block_bytes = state.limits.storage_block_bytes;
+  state.device.vendor_library = state.limits.vendor;
   if (state.options.max_dispatch <= std::chrono::nanoseconds(0))
     throw std::invalid_argument(fmt::format("Engine: max_dispatch is {} ns", state.options.max_dispatch.count()));
   if (state.device.software && state.device.renderer.starts_with("zink"))
@@ -99,9 +102,6 @@ Engine& Engine::operator=(Engine&& other) noexcept {
   return *this;
 }
 
-const Limits& Engine::limits() const noexcept {
-  return state_->limits;
-}
 const DeviceInfo& Engine::device() const noexcept {
   return state_->device;
 }

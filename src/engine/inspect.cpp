@@ -41,6 +41,10 @@ class Compiler {
 
 }  // namespace
 
+const Limits& limits_of(const Engine& engine) noexcept {
+  return EngineAccess::state(engine)->limits;
+}
+
 Plan make_plan(const Engine& engine, const Problem& problem, const PlanOptions& options, Explanation* why) {
   return make_plan(problem, inputs_of(*EngineAccess::state(engine), options), options, why);
 }

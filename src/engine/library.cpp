@@ -29,7 +29,7 @@ void unregister(Engine::State& state, unsigned buffer) noexcept {
 void count_failure(Engine::State& state, const std::string& why) {
   state.log(fmt::format("cublas failed: {}", why));
   if (++state.library->failures < most_failures || state.limits.vendor != VendorLibrary::ready) return;
-  state.limits.vendor = VendorLibrary::left_alone;
+  state.limits.vendor = state.device.vendor_library = VendorLibrary::left_alone;
   state.prepared.clear();
   state.convolutions.clear();
   state.log(fmt::format("cublas failed {} times in a row: products run by shaders from here on", most_failures));

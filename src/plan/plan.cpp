@@ -1,11 +1,17 @@
 // Which programs a plan runs.
 #include <glgemm/inspect.hpp>
 
+#include <glgemm/experimental.hpp>
+
 #include "kernels/kernels.hpp"
 #include "plan/piece.hpp"
 #include "plan/problem.hpp"
 
 namespace glgemm {
+
+bool operator==(const Opaque<ExperimentalPlanOptions>& x, const Opaque<ExperimentalPlanOptions>& y) {
+  return &*x == &*y || *x == *y;
+}
 
 bool Plan::reduces() const noexcept {
   return needs_reduction(problem, kernel, items_in_buffer, parts, few_buffers, precision);

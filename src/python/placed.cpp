@@ -56,10 +56,10 @@ Sizes broadcast(const std::string& who, const Sizes& a, const Sizes& b) {
 bool can_be_indexed(const Elements& elements, const Strided& matrices) {
   if (elements.quantization || matrices.size() == 0 || (elements.matrix && !elements.matrix->view().bands.empty())) return false;
   const auto [lowest, highest] = matrices.reach();
-  const Limits& limits = elements.service->limits();
+  constexpr std::int64_t largest_alignment = 256;  // OpenGL's for what a binding's offset must be a multiple of
   return (highest - lowest + 1) * element_bytes(matrices.type) <=
-         std::min<std::int64_t>(limits.storage_block_bytes, std::numeric_limits<std::int32_t>::max()) -
-             limits.storage_offset_alignment - 16;
+         std::min<std::int64_t>(elements.service->device().storage_block_bytes, std::numeric_limits<std::int32_t>::max()) -
+             largest_alignment - 16;
 }
 
 namespace {

@@ -123,7 +123,6 @@ class Service {
   bool has_thread() const noexcept { return thread_ != nullptr; }
 
   const DeviceInfo& device() const noexcept { return engine_->device(); }
-  const Limits& limits() const noexcept { return engine_->limits(); }
 
   /// Has a matrix or a job destroyed where the context is current, between work.
   template <class Object>

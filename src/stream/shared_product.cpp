@@ -56,7 +56,7 @@ SharedProduct::SharedProduct(const HostGemm& product, const StreamOptions& optio
       min_seconds_(seconds(min_piece)),
       products_(static_cast<double>(std::max<std::int64_t>(1, problem_.k))),
       workers_(workers),
-      on_cpu_(std::ranges::count_if(workers, [](const Worker& one) { return one.engine->limits().cpu; })) {
+      on_cpu_(std::ranges::count_if(workers, [](const Worker& one) { return limits_of(*one.engine).cpu; })) {
   check_functions(product);
   if (options.memory_limit > 0)
     options_.memory_limit = std::max<std::int64_t>(1, options.memory_limit / static_cast<std::int64_t>(workers.size()));
@@ -75,7 +75,7 @@ void SharedProduct::plan(Worker& one) noexcept {
   try {
     std::int64_t limit = options_.device_memory_limit;
     // Engines that compute on the CPU share the main memory.
-    if (limit == 0 && options_.memory_limit == 0 && one.engine->limits().cpu && on_cpu_ > 1)
+    if (limit == 0 && options_.memory_limit == 0 && limits_of(*one.engine).cpu && on_cpu_ > 1)
       limit = one.engine->device_memory_bytes() / on_cpu_;
     try {
       plan_within(one, limit);
@@ -130,7 +130,7 @@ void SharedProduct::begin() {
     panel = std::min(panel, across(one.plan));
     if (one.rate.measured) continue;
     const Plan& window = one.plan.window;
-    const double expected = expected_seconds(window, options_.plan, one.engine->limits());
+    const double expected = expected_seconds(window, options_.plan, limits_of(*one.engine));
     one.rate.value = static_cast<double>(window.problem.m) * static_cast<double>(window.problem.n) *
                      static_cast<double>(std::max<std::int64_t>(1, window.problem.k)) / std::max(1e-6, expected);
   }

@@ -379,7 +379,7 @@ TEST_CASE("peers get the same products and the same check") {
   std::set<std::string> measured_types;
   for (const Type type : {Type::f32, Type::f64, Type::c64, Type::c128, Type::f16, Type::bf16, Type::i8}) {
     CAPTURE(to_string(type));
-    if (needs_f64(type) && !test::engine().limits().f64) continue;
+    if (needs_f64(type) && !limits_of(test::engine()).f64) continue;
     BenchOptions options = batch_of(type);
     options.warmup = 2;                           // so that C is reset between runs that are checked
     const bool narrow = element_bytes(type) < 4;  // peers have products of these alone, with no scalars
@@ -499,7 +499,7 @@ TEST_CASE("bench reads shapes, and writes JSON to a file") {
 TEST_CASE("bench measures and checks every type, with ops, scalars and batches") {
   for (const Type type : all_types) {
     CAPTURE(to_string(type));
-    if (needs_f64(type) && !test::engine().limits().f64) continue;
+    if (needs_f64(type) && !limits_of(test::engine()).f64) continue;
     BenchOptions options = batch_of(type);
     options.beta = 3;
     const Measured result = run_changed(options);
@@ -774,7 +774,7 @@ TEST_CASE("devices says what shaders can do") {
       HeadlessContext context({.device = std::to_string(device["index"].get<int>())});
       Engine engine = test::engine_here();
       check_rounding<float>(engine, probes["rounding"]["f32"]);
-      if (engine.limits().f64) check_rounding<double>(engine, probes["rounding"]["f64"]);
+      if (limits_of(engine).f64) check_rounding<double>(engine, probes["rounding"]["f64"]);
       CHECK((probes["binary"]["bytes"] > 1000) == (probes["program_binary_formats"] > 0));
       CHECK(probes["binary"]["text_bytes"] == 0);
     }

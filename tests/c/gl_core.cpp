@@ -112,13 +112,13 @@ TEST_CASE("C: programs of before, whose structs end earlier") {
   works(glgemm_gemm_grouped(example.engine, reinterpret_cast<const glgemm_product*>(two.data()), 2, nullptr));
   CHECK(download(other, 9) == example.right);
   // What lies behind a smaller struct is as it was.
-  glgemm_limits limits{};
-  limits.vendor = -5;
-  limits.struct_size = offsetof(glgemm_limits, vendor);
-  works(glgemm_engine_limits(example.engine, &limits));
-  CHECK(limits.shared_bytes > 0);
-  CHECK(limits.vendor == -5);
-  CHECK(limits.struct_size == offsetof(glgemm_limits, vendor));
+  glgemm_device_info info{};
+  info.device_clock = -5;
+  info.struct_size = offsetof(glgemm_device_info, device_clock);
+  works(glgemm_engine_device(example.engine, &info));
+  CHECK(info.renderer != nullptr);
+  CHECK(info.device_clock == -5);
+  CHECK(info.struct_size == offsetof(glgemm_device_info, device_clock));
 
   Streamed streamed;
   anything(streamed.product.quantization_a), anything(streamed.product.quantization_b);
@@ -253,11 +253,10 @@ TEST_CASE("C: contexts, and what the device says") {
   CHECK(info.version == device.version);
   CHECK((info.software == 1) == device.software);
   CHECK(info.processor == device.processor);
-  glgemm_limits limits = initialised(glgemm_limits_init);
-  CHECK(limits.device_class == std::string("unknown"));
-  works(glgemm_engine_limits(engine, &limits));
-  CHECK(limits.device_class == to_string(engine->engine.limits().device_class));
-  CHECK(limits.shared_bytes == engine->engine.limits().shared_bytes);
+  CHECK(info.storage_block_bytes == limits_of(engine->engine).storage_block_bytes);
+  std::int64_t bytes = 0;
+  works(glgemm_engine_device_memory_bytes(engine, &bytes));
+  CHECK(bytes > 0);
   glgemm_engine_destroy(engine);
   works(glgemm_headless_make_current(context));
   glgemm_engine_destroy(of_child);

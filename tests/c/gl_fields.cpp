@@ -395,36 +395,20 @@ TEST_CASE("C: options of products, of streams and of engines") {
   CHECK(c_api::to_engine_options(in, &given).check_context == false);
 }
 
-TEST_CASE("C: limits") {
-  const Limits limits{.storage_block_bytes = 1,
-                      .storage_offset_alignment = 2,
-                      .storage_blocks = 3,
-                      .groups = {4, 5, 6},
-                      .groups_product = 7,
-                      .workgroup_size = {8, 9, 10},
-                      .workgroup_invocations = 11,
-                      .shared_bytes = 12,
-                      .loop_iterations = 13,
-                      .image_buffer_bytes = 14,
-                      .subgroup_size = 15,
-                      .concurrent_groups = 16,
-                      .device_class = DeviceClass::nvidia_ampere,
-                      .language = ShadingLanguage::essl_320,
-                      .vendor = VendorLibrary::ready};
-  const glgemm_limits c = c_api::from_limits(limits);
-  same({c.storage_block_bytes, c.storage_offset_alignment, c.storage_blocks, c.groups[0], c.groups[1], c.groups[2],
-        c.groups_product, c.workgroup_size[0], c.workgroup_size[1], c.workgroup_size[2], c.workgroup_invocations, c.shared_bytes,
-        c.loop_iterations, c.image_buffer_bytes, c.subgroup_size, c.concurrent_groups, c.language, c.vendor},
-       {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 2, 7});
-  CHECK(c.device_class == to_string(limits.device_class));
-  bool Limits::*const flags[] = {&Limits::f64, &Limits::unpacks_halves, &Limits::splits_storage_loads, &Limits::cpu,
-                                 &Limits::fuses_multiply_adds};
+TEST_CASE("C: what is found of a device") {
+  const DeviceInfo device{.vendor = "a", .renderer = "b", .version = "c", .processor = "d"};
+  bool DeviceInfo::*const flags[] = {&DeviceInfo::software, &DeviceInfo::device_clock, &DeviceInfo::f64};
   for (std::size_t i = 0; i < std::size(flags); ++i) {
-    Limits one{.f64 = false, .unpacks_halves = false};
+    DeviceInfo one = device;
+    for (bool DeviceInfo::*const flag : flags) one.*flag = false;
     one.*flags[i] = true;
-    const glgemm_limits of_one = c_api::from_limits(one);
+    one.storage_block_bytes = 5;
+    one.vendor_library = VendorLibrary::ready;
+    const glgemm_device_info c = c_api::from_device(one);
     Numbers expected(std::size(flags), 0);
     expected[i] = 1;
-    same({of_one.f64, of_one.unpacks_halves, of_one.splits_storage_loads, of_one.cpu, of_one.fuses_multiply_adds}, expected);
+    same({c.software, c.device_clock, c.f64}, expected);
+    same({c.storage_block_bytes, c.vendor_library}, {5, 7});
+    CHECK(std::string(c.vendor) + c.renderer + c.version + c.processor == "abcd");
   }
 }

@@ -16,7 +16,6 @@ TEST_CASE("C: null pointers: engines, products, convolutions and networks") {
   const glgemm_mlp mlp = initialised(glgemm_mlp_init);
   glgemm_engine* made = engine;
   glgemm_device_info info = initialised(glgemm_device_info_init);
-  glgemm_limits limits = initialised(glgemm_limits_init);
   glgemm_job* job = nullptr;
   std::int64_t bytes = 0;
   const float x[1] = {1};
@@ -26,7 +25,7 @@ TEST_CASE("C: null pointers: engines, products, convolutions and networks") {
   REFUSES_NULL(glgemm_engine_release, {"engine"}, engine);
   REFUSES_NULL(glgemm_engine_abandon, {"engine"}, engine);
   REFUSES_NULL(glgemm_engine_device, {"engine", "info"}, engine, &info);
-  REFUSES_NULL(glgemm_engine_limits, {"engine", "limits"}, engine, &limits);
+  REFUSES_NULL(glgemm_engine_device_memory_bytes, {"engine", "bytes"}, engine, &bytes);
   REFUSES_NULL(glgemm_multiply, {"engine", "a", "b", "c"}, engine, GLGEMM_F32, 1, 1, 1, x, x, c, nullptr, nullptr);
   CHECK(glgemm_multiply(engine, GLGEMM_F32, 0, 0, 5, nullptr, nullptr, nullptr, nullptr, nullptr) == GLGEMM_OK);
   REFUSES_NULL(glgemm_gemm, {"engine", "product"}, engine, product, nullptr, nullptr);
@@ -239,8 +238,6 @@ TEST_CASE("C: parameters that name nothing, structs of a wrong size, and convolu
   };
   glgemm_report report = of_no_size(glgemm_report_init);
   refused(glgemm_gemm(example.engine, &example.product, nullptr, &report), "report is a struct of 0 bytes");
-  glgemm_limits limits = of_no_size(glgemm_limits_init);
-  refused(glgemm_engine_limits(example.engine, &limits), "limits is a struct of 0 bytes");
   glgemm_device_info info = of_no_size(glgemm_device_info_init);
   refused(glgemm_engine_device(example.engine, &info), "info is a struct of 0 bytes");
   const glgemm_headless_options headless = of_no_size(glgemm_headless_options_init);

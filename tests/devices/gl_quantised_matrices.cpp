@@ -32,7 +32,7 @@ TEST_CASE("quantised matrices on accelerators: pieces of streams, rows that stay
     const Matrix<float> w = test::numbers_of(codes), x = random_integer_matrix(k, 11, 1, random.bits()),
                         right = multiply_serial(w, x);
     if (!why_not({.m = 37, .n = 11, .k = k, .a = {.format = {Type::f32, quantization}}}, parse_kernel("naive"),
-                 test::engine().limits())
+                 limits_of(test::engine()))
              .empty())
       continue;
     PlanOptions naive;

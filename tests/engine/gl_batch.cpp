@@ -43,7 +43,7 @@ TEST_CASE("more items than a dispatch has workgroups along z, with every kernel"
   Matrix<float> expected(count * m, n);
   for (std::int64_t z = 0; z < count; ++z)
     test::put(multiply_serial(test::part(a, z * m, 0, m, k), test::part(b, z * k, 0, k, n)), expected, z * m, 0);
-  for (const Kernel& kernel : test::quick_kernels(engine.limits())) {
+  for (const Kernel& kernel : test::quick_kernels(limits_of(engine))) {
     CAPTURE(to_string(kernel));
     const DeviceMatrix c(engine, Matrix<float>(count * m, n));
     Report report;
@@ -61,9 +61,9 @@ TEST_CASE("a batch takes the small kernel by itself, one product does not") {
   Engine& engine = test::engine();
   const DeviceMatrix a(engine, 40000, 4), b(engine, 40000, 4), c(engine, 40000, 4);
   Gemm gemm = batch_of(10000, a, b, c);
-  CHECK(name(make_plan(problem_of(gemm), engine.limits()).kernel) == "small");
+  CHECK(name(make_plan(problem_of(gemm), limits_of(engine)).kernel) == "small");
   gemm.batch.count = 1;
-  CHECK(name(make_plan(problem_of(gemm), engine.limits()).kernel) != "small");
+  CHECK(name(make_plan(problem_of(gemm), limits_of(engine)).kernel) != "small");
 }
 
 TEST_CASE("a group of products of different shapes, all or none") {
@@ -189,7 +189,7 @@ TEST_CASE("offsets of items in any order and scalars of their own; items that li
   const std::vector<std::int64_t> offsets_a{900, 0, 900, 333}, offsets_b{7, 1000, 7, 0}, offsets_c{1200, 100, 0, 600};
   const std::vector<Scalar> alphas{1, 0, -2, 3}, betas{0, 1, 2, 0};
   const Matrix<float> host_a = a.download(), host_b = b.download();
-  for (const Kernel& kernel : test::quick_kernels(engine.limits()))
+  for (const Kernel& kernel : test::quick_kernels(limits_of(engine)))
     for (const std::int64_t block : {std::int64_t{1} << 20, std::int64_t{2000}}) {  // one window for all, and one for each
       CAPTURE(to_string(kernel));
       const std::int64_t k = std::min<std::int64_t>(3, kernels::product_family(kernel).max_sizes(kernel).k);
@@ -203,7 +203,7 @@ TEST_CASE("offsets of items in any order and scalars of their own; items that li
                     .offsets_c = offsets_c,
                     .alphas = alphas,
                     .betas = betas};
-      PlanOptions options{.kernel = kernel, .experimental = ExperimentalPlanOptions{.limits = engine.limits()}};
+      PlanOptions options{.kernel = kernel, .experimental = ExperimentalPlanOptions{.limits = limits_of(engine)}};
       options.experimental.edit().limits->storage_block_bytes = block;
       Report report;
       engine.gemm(gemm, options, &report);
@@ -227,7 +227,7 @@ TEST_CASE("a batch of one item that lies at an offset") {
   const Matrix<float> a = random_integer_matrix(6, 2, 5, 1), b = random_integer_matrix(2, 4, 5, 2), before(6, 4);
   const DeviceMatrix device_a(engine, a), device_b(engine, b);
   const std::int64_t of_a[] = {6}, of_c[] = {12};
-  for (const Kernel& kernel : test::quick_kernels(engine.limits())) {
+  for (const Kernel& kernel : test::quick_kernels(limits_of(engine))) {
     CAPTURE(to_string(kernel));
     const DeviceMatrix c(engine, before);
     Gemm gemm{.a = device_a.view(0, 0, 3, 2), .b = device_b.view(), .c = c.view(0, 0, 3, 4)};
@@ -287,7 +287,7 @@ TEST_CASE("an item whose alpha is 0 takes nothing from A, with every kernel") {
   const Matrix<float> b = random_integer_matrix(k, n, 5, 2), product = multiply_serial(a, b);
   const DeviceMatrix on_device(engine, a), on_device_b(engine, b), c(engine, 2 * n, n);
   const std::vector<Scalar> alphas{0, 1};
-  Limits small = engine.limits();
+  Limits small = limits_of(engine);
   small.storage_block_bytes = 5 * n * n;  // C of one item, and not of two: each is a piece
   for (const char* kernel :
        {"outer", "small", "gemv", "register", "blocked:block_m=32,block_n=32,tile_m=4,tile_n=4", "tiled:tile=8", "naive"})

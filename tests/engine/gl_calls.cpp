@@ -58,7 +58,7 @@ TEST_CASE("a repeated product makes the declared calls and no other") {
   const CallCounts unbound = sum({outside_scope, nothing_bound, es ? CallCounts() : of_pipeline});
   engine.gemm(product, tiled);
   CHECK(text(ten(tiled)) == text(sum({in_scope, unbound}, 10)));
-  if (engine.limits().image_buffer_bytes > 0) {
+  if (limits_of(engine).image_buffer_bytes > 0) {
     const PlanOptions packed = test::with_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=2", 1);
     engine.gemm(product, packed);
     CallCounts called = ten(packed);

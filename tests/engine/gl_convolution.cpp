@@ -40,7 +40,7 @@ TEST_CASE("convolutions: random ones") {
   Engine& engine = test::engine();
   test::Random random(7);
   for (int i = 0; i < 150; ++i) {
-    const Convolution conv = test::draw_convolution(random, engine.limits());
+    const Convolution conv = test::draw_convolution(random, limits_of(engine));
     // On one kernel, since some drivers take seconds for a program.
     PlanOptions options;
     if (i > 20) options.kernel = parse_kernel("naive");
@@ -56,7 +56,7 @@ TEST_CASE("convolutions: a workspace of as many bytes as the plan says is enough
   test::Random random(11);
   int used = 0;
   for (int i = 0; i < 60; ++i) {
-    Convolution conv = test::draw_convolution(random, engine.limits());
+    Convolution conv = test::draw_convolution(random, limits_of(engine));
     if (conv.residual) conv.residual = conv.output;
     PlanOptions options;
     options.kernel = parse_kernel(i % 2 == 0 ? "tiled:tile=4" : "register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1");
@@ -144,7 +144,7 @@ TEST_CASE("convolutions: the copy keeps to small bindings and small grids") {
   Engine& engine = test::engine();
   PlanOptions options;
   options.kernel = parse_kernel("naive");
-  options.experimental.edit().limits = engine.limits();
+  options.experimental.edit().limits = limits_of(engine);
   options.experimental.edit().limits->groups = {2, 3, 4};
   options.experimental.edit().limits->storage_block_bytes = 6000;
   unsigned seed = 600;
@@ -256,7 +256,7 @@ TEST_CASE("convolutions: pieces of images and of rows, within a workspace and wi
   const Convolution conv = test::completed(
       {.input = {.batch = 2, .size = {60, 60}, .channels = 8}, .filters = {.size = {3, 3}}, .output = {.channels = 3}});
   PlanOptions options;
-  options.experimental.edit().limits = engine.limits();
+  options.experimental.edit().limits = limits_of(engine);
   options.experimental.edit().limits->storage_block_bytes = 1 << 16;
   const ConvolutionPlan plan = make_plan(engine, problem_of(conv), options);
   CHECK(plan.border().size_bytes > 0);
@@ -273,7 +273,7 @@ TEST_CASE("convolutions: pieces of images and of rows, within a workspace and wi
       fmt::format(
           "convolve: one row of output takes a copy of 480 bytes of input; a workspace of 64 bytes and bindings of {} bytes "
           "have room for 32",
-          engine.limits().storage_block_bytes)
+          limits_of(engine).storage_block_bytes)
           .c_str(),
       Unsupported);
 }

@@ -115,7 +115,7 @@ TEST_CASE("depthwise: types, odd numbers of channels among them, with a bias, a 
       CAPTURE(fmt::format("number {}: {} by {} to {}, {} channels", seed, to_string(input), to_string(filters), to_string(output),
                           channels));
       // That takes six storage buffers, or five.
-      const bool runs = !conv.residual || !conv.bias || engine.limits().storage_blocks >= 6;
+      const bool runs = !conv.residual || !conv.bias || limits_of(engine).storage_blocks >= 6;
       check_depthwise(engine, conv, seed++, runs);
     }
 }

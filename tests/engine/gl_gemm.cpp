@@ -16,7 +16,7 @@ namespace {
 /// The kernels of every family, of which tests run the long tier's sample; of those the part that this run takes.
 std::vector<std::string> all_kernels() {
   std::vector<std::string> result;
-  for (const Kernel& kernel : test::in_part(test::all_kernels(test::engine().limits()))) result.push_back(to_string(kernel));
+  for (const Kernel& kernel : test::in_part(test::all_kernels(limits_of(test::engine())))) result.push_back(to_string(kernel));
   return result;
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("every kernel at sizes around its edges, exact and within the bound") 
         const std::int64_t m = sizes[i], n = sizes[(i + step) % 12], k = sizes[(i * 5 + step * 3) % 12];
         ++seed;
         const Problem problem{.m = m, .n = n, .k = k};
-        if (!why_not(problem, parse_kernel(kernel), test::engine().limits()).empty()) {  // says so
+        if (!why_not(problem, parse_kernel(kernel), limits_of(test::engine())).empty()) {  // says so
           CHECK_THROWS_AS(multiply(Matrix<float>(m, k), Matrix<float>(k, n), kernel), Unsupported);
           continue;
         }
@@ -93,7 +93,7 @@ TEST_CASE("k past what a driver's loops survive") {
 }
 
 TEST_CASE("matrices past a storage block") {
-  const std::int64_t block = test::engine().limits().storage_block_bytes;
+  const std::int64_t block = limits_of(test::engine()).storage_block_bytes;
   const std::int64_t elements =
       std::min<std::int64_t>(block, 160 << 20) / 4 + 1'000'000;  // larger where the driver's block is small
   std::size_t turn = 0;
@@ -137,12 +137,12 @@ TEST_CASE("A and B as images, where a driver splits loads from storage buffers, 
       const DeviceMatrix stored_a(engine, apply_op(op_a, a)), stored_b(engine, apply_op(op_b, b));
       std::vector<Matrix<float>> results;
       for (const bool splits : {false, true}) {
-        options.experimental.edit().limits = engine.limits();
+        options.experimental.edit().limits = limits_of(engine);
         options.experimental.edit().limits->splits_storage_loads = splits;
         const DeviceMatrix c(engine, a.rows(), b.columns());
         const Gemm product{.op_a = op_a, .op_b = op_b, .a = stored_a.view(), .b = stored_b.view(), .c = c.view()};
-        CHECK(make_plan(problem_of(product), engine.limits(), options).vector_reads ==
-              (splits && engine.limits().image_buffer_bytes > 0 ? VectorReads::image : VectorReads::storage));
+        CHECK(make_plan(problem_of(product), limits_of(engine), options).vector_reads ==
+              (splits && limits_of(engine).image_buffer_bytes > 0 ? VectorReads::image : VectorReads::storage));
         engine.gemm(product, options);
         results.push_back(c.download());
       }
@@ -155,7 +155,7 @@ TEST_CASE_TEMPLATE("gemv reads A and the columns of B by vectors where both lie 
                    std::int8_t, double, std::complex<float>) {
   if (!test::has_type(type_of<T>())) return;
   Engine& engine = test::engine();
-  const bool has_images = engine.limits().cpu && engine.limits().image_buffer_bytes > 0;
+  const bool has_images = limits_of(engine).cpu && limits_of(engine).image_buffer_bytes > 0;
   auto turn = 16 * static_cast<std::size_t>(type_of<T>());
   for (const std::int64_t k : {208, 209})
     for (const Op op_b : {Op::none, Op::conjugate_transpose})
@@ -201,7 +201,7 @@ TEST_CASE_TEMPLATE("elements of 8 and 16 bits are read a vector at a time, howev
       const DeviceMatrix stored_a(engine, apply_op(op_a, a)), stored_b(engine, apply_op(op_b, b)),
           c(engine, a.rows(), b.columns(), type_of<accumulator_t<T>>());
       const Gemm product{.op_a = op_a, .op_b = op_b, .a = stored_a.view(), .b = stored_b.view(), .c = c.view()};
-      CHECK(make_plan(problem_of(product), engine.limits(), options).vector_reads == VectorReads::storage);
+      CHECK(make_plan(problem_of(product), limits_of(engine), options).vector_reads == VectorReads::storage);
       engine.gemm(product, options);
       const Check check = check_full(a, b, c.template download<accumulator_t<T>>());
       CHECK(check.method == "exact");

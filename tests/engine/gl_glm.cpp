@@ -57,7 +57,7 @@ std::vector<std::byte> bytes_of(const std::vector<M>& matrices, std::size_t befo
 TEST_CASE_TEMPLATE("glm's matrices", M, glm::mat2, glm::mat3, glm::mat4, glm::dmat2, glm::dmat3, glm::dmat4) {
   using T = typename M::value_type;
   Engine& engine = test::engine();
-  if (sizeof(T) == sizeof(double) && !engine.limits().f64) {
+  if (sizeof(T) == sizeof(double) && !limits_of(engine).f64) {
     const std::vector<M> one(1);
     CHECK_THROWS_AS(multiply(engine, one, one), Unsupported);
     return;
@@ -127,6 +127,6 @@ TEST_CASE_TEMPLATE("glm's matrices", M, glm::mat2, glm::mat3, glm::mat4, glm::dm
     constexpr std::int64_t n = M::length();
     const Operand x{.layout = Layout::column_major, .ld = n, .batch_stride = n * n};
     const Problem problem{.m = n, .n = n, .k = n, .a = x, .b = x, .c = x, .batch = 100000};
-    CHECK(name(make_plan(problem, engine.limits()).kernel) == "small");
+    CHECK(name(make_plan(problem, limits_of(engine)).kernel) == "small");
   }
 }

@@ -409,7 +409,7 @@ TEST_CASE("what cannot be bound again: textures that were deleted while they wer
   const gl::Api& api = gl_functions();
   HeadlessContext second({.device = "", .share = &test::context()});
   Engine& engine = test::engine();
-  if (engine.limits().image_buffer_bytes == 0) return;  // then textures are left alone
+  if (limits_of(engine).image_buffer_bytes == 0) return;  // then textures are left alone
   test::DeviceProduct product(engine);
   const DeviceMatrix space(engine, 1, 1024);
   const PlanOptions packed = from_image();
@@ -643,14 +643,14 @@ TEST_CASE(
   refused("write_texture", [&] {
     engine.write_texture({.buffer = product.a.view().buffer, .size = {1, 1}, .channels = 1}, {.texture = texture});
   });
-  if (engine.limits().cpu && gl::has_extension(api, "GL_ARB_shader_ballot"))
+  if (limits_of(engine).cpu && gl::has_extension(api, "GL_ARB_shader_ballot"))
     refused("Engine", [&] { test::engine_here(options, other_driver); });
   api.EndConditionalRender();
   CHECK(struck_off(engine).empty());
   engine.gemm(product.gemm);
   CHECK(product.right());
   CHECK(struck_off(engine).empty());
-  CHECK(test::engine_here(options, other_driver).limits().fuses_multiply_adds == engine.limits().fuses_multiply_adds);
+  CHECK(limits_of(test::engine_here(options, other_driver)).fuses_multiply_adds == limits_of(engine).fuses_multiply_adds);
 
   // What has passed its self-check is enqueued, and dropped.
   product.c.upload(product.before);

@@ -84,7 +84,7 @@ TEST_CASE("indexed operands: a convolution is a product, with tables of the host
       CAPTURE(to_string(kernel));
       PlanOptions options;
       options.kernel = kernel;
-      if (!why_not(problem_of(product), kernel, engine.limits()).empty()) continue;
+      if (!why_not(problem_of(product), kernel, limits_of(engine)).empty()) continue;
       engine.gemm(product, options);
       CHECK_RESULT(floats_in(c) == expected);
       ++ran;
@@ -99,7 +99,7 @@ TEST_CASE("indexed operands: tables on the host that go on in equal steps are st
   const BufferView b{.buffer = 2, .rows = 16, .columns = 8}, c{.buffer = 3, .rows = 20, .columns = 8};
   const Gemm indexed{
       .a = {.buffer = 1, .rows = 20, .columns = 16, .indexing = Indexing{{.values = rows}, {.values = columns}}}, .b = b, .c = c};
-  const Limits& limits = test::engine().limits();
+  const Limits& limits = limits_of(test::engine());
   const Plan plain =
       make_plan(problem_of({.a = {.buffer = 1, .rows = 20, .columns = 16, .ld = 32}, .b = b, .c = c}), limits);
   const Plan strided = make_plan(problem_of(indexed), limits);
@@ -204,7 +204,7 @@ TEST_CASE("indexed operands: a job keeps its tables, whatever other products hav
 }
 
 TEST_CASE("indexed operands: the self-check strikes off a program that takes one offset for another") {
-  const Limits& limits = test::engine().limits();
+  const Limits& limits = limits_of(test::engine());
   for (const auto& [text, wrong] :
        {std::pair{"Offsets[offsets_at.x + i]", "Offsets[offsets_at.x + (i ^ 1)]"},
         std::pair{"Offsets[offsets_at.w + j]", "Offsets[offsets_at.w + (j ^ 1)]"},

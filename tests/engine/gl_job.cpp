@@ -66,7 +66,7 @@ struct Pretence {
 TEST_CASE("however a job is cut, its bits are those of gemm") {
   Engine& engine = test::engine();
   PlanOptions pieces = with_kernel("naive"), small_workspace = with_kernel("register:tile_m=4,tile_n=4,workgroup=4,panels=1", 1);
-  pieces.experimental = small_workspace.experimental = ExperimentalPlanOptions{.limits = engine.limits()};
+  pieces.experimental = small_workspace.experimental = ExperimentalPlanOptions{.limits = limits_of(engine)};
   pieces.experimental.edit().limits->storage_block_bytes = 4096;
   pieces.experimental.edit().limits->groups = {4, 4, 4};
   pieces.experimental.edit().limits->loop_iterations = 30;  // windows of k
@@ -289,7 +289,7 @@ TEST_CASE("a convolution's copy, and a depthwise convolution, are enqueued in sl
       kept = late <= 1 + advances / 4;
       CHECK(job.progress() == 1);
     }
-    if (engine.limits().cpu) CHECK(advances > 3);  // a GPU may do all in one budget
+    if (limits_of(engine).cpu) CHECK(advances > 3);  // a GPU may do all in one budget
     if (test::computes()) CHECK(kept);
   }
 }
@@ -478,7 +478,7 @@ TEST_CASE("no dispatch is longer than it may be") {
   Sample sample(engine, side, side, side, with_kernel("naive"));
   CHECK(engine.start(sample.gemm, sample.options).report().rate == 0);
   const double modelled =
-      expected_seconds(make_plan(engine, problem_of(sample.gemm), sample.options), sample.options, engine.limits());
+      expected_seconds(make_plan(engine, problem_of(sample.gemm), sample.options), sample.options, limits_of(engine));
   if (8 * modelled > std::chrono::duration<double>(longest).count()) {
     const Pretence pretence;
     test::pretend_busy(true);

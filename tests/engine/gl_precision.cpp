@@ -75,7 +75,7 @@ void check_bits(unsigned seed) {
     }
     const Matrix<C> expected = canonical_product(a, b, terms);
     for (int i = 0; i < 3; ++i) {
-      PlanOptions options = any_options(random, engine.limits());
+      PlanOptions options = any_options(random, limits_of(engine));
       options.kernel = kernel;
       INFO(to_string(type_of<T>()), " ", name, ", ", m, "x", n, "x", k, ", split_k ", options.split_k);
       CHECK_RESULT(same_bits(run(engine, a, b, terms, options), expected));
@@ -168,7 +168,7 @@ TEST_CASE("extended: at most 4 u |A| |B|, which a standard product of the same m
       CAPTURE(doubles);
       PlanOptions options = test::with_kernel(name);
       options.precision = Precision::extended;
-      CHECK(make_plan(Problem{.m = 3, .n = 3, .k = k}, engine.limits(), options).doubles == engine.limits().f64);
+      CHECK(make_plan(Problem{.m = 3, .n = 3, .k = k}, limits_of(engine), options).doubles == limits_of(engine).f64);
       const Check check = check_full(a, b, run(engine, a, b, terms, options), terms);
       CAPTURE(check.summary);
       CHECK_RESULT(check.passed);
@@ -188,7 +188,7 @@ TEST_CASE("extended: infinities stay what they are") {
   for (const bool doubles : {true, false}) {
     PlanOptions options;
     options.precision = Precision::extended;
-    options.experimental.edit().limits = engine.limits();
+    options.experimental.edit().limits = limits_of(engine);
     options.experimental.edit().limits->f64 = options.experimental.edit().limits->f64 && doubles;
     const Matrix<float> c = run(engine, a, b, Terms<float, float>(), options);
     CHECK_RESULT(c(0, 0) == infinity);

@@ -102,7 +102,7 @@ std::vector<WrongDecoding> wrong_decodings(const Quantization& quantization) {
 
 TEST_CASE(
     "quantised operands: the self-check strikes off a program that decodes wrongly one code, or takes another block's scale") {
-  const Limits& limits = test::engine().limits();
+  const Limits& limits = limits_of(test::engine());
   int checked = 0;
   std::size_t turn = 0;
   for (const Quantization& quantization : test::quantizations())
@@ -158,7 +158,7 @@ class QuantisedProduct {
     CHECK_NOTHROW(engine.gemm(good));
     Gemm gemm = good;
     by_group(gemm);
-    if (engine.limits().storage_blocks >= 8) CHECK_NOTHROW(engine.gemm(gemm));
+    if (limits_of(engine).storage_blocks >= 8) CHECK_NOTHROW(engine.gemm(gemm));
   }
 };
 
@@ -301,7 +301,7 @@ TEST_CASE("quantised operands: gemv reads codes and columns of B by vectors wher
         const bool is_first = &part == parts, has_two_columns = is_first && quantization.format == QuantizedFormat::q8_0;
         std::string kernel = kernels[has_two_columns ? 2 : turn % 2];
         // Every other one of those in which lanes share nothing has subgroups share what they read of B.
-        if (const std::int64_t lanes = std::min<std::int64_t>(8, engine.limits().subgroup_size); lanes >= 4 && turn % 4 == 0)
+        if (const std::int64_t lanes = std::min<std::int64_t>(8, limits_of(engine).subgroup_size); lanes >= 4 && turn % 4 == 0)
           kernel += ",broadcast=" + std::to_string(lanes);
         for (const std::int64_t split : {1, 3}) {
           if (split != (turn % 3 == 0 ? 1 : 3) && !has_two_columns) continue;
@@ -328,7 +328,7 @@ TEST_CASE("quantised operands: gemv reads codes and columns of B by vectors wher
 
 TEST_CASE("quantised operands: a device with four storage buffers runs each format, by kernels that have room for it") {
   Engine engine = test::own_engine(test::unchecked_options());
-  Limits limits = engine.limits();
+  Limits limits = limits_of(engine);
   limits.storage_blocks = 4;
   for (const Quantization& quantization : test::quantizations()) {
     CAPTURE(to_string(quantization));

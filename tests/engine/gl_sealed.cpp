@@ -116,7 +116,7 @@ void check_place(const Place& place, const std::string& kernel, const Product<T>
 }
 
 bool can_fuse() {
-  if (test::computes() && test::engine().limits().f64 && test::engine().limits().language == ShadingLanguage::glsl_430)
+  if (test::computes() && limits_of(test::engine()).f64 && limits_of(test::engine()).language == ShadingLanguage::glsl_430)
     return true;
   MESSAGE(
       "LEFT OUT: programs whose operations are fused, since the device has no doubles, by which that is done, or computes "

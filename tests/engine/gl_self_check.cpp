@@ -90,7 +90,7 @@ TEST_CASE("self-check: a kernel that is wrong is struck off, with the reason, an
 TEST_CASE("self-check: a program for the caller's limits is checked within them") {
   // With few storage buffers, a program has its buffers at other bindings: it is another program.
   PlanOptions few = test::with_kernel("naive");
-  few.experimental.edit().limits = test::engine().limits();
+  few.experimental.edit().limits = limits_of(test::engine());
   few.experimental.edit().limits->storage_blocks = 4;
   const auto has_few = [](const ProgramKey& key) { return key.few_buffers; };
   const Fault negative_elements{"  C[index] = value;", "  C[index] = -value;"};
@@ -123,7 +123,7 @@ TEST_CASE("self-check: it reaches what only an edge, a helper program or a part 
 }
 
 TEST_CASE("self-check: of each type each stage by itself is struck off, and what other types run stays") {
-  const Limits& limits = test::engine().limits();
+  const Limits& limits = limits_of(test::engine());
   // Panels of A and B, and parts of k.
   const PlanOptions options = test::with_kernel("register:tile_m=4,tile_n=4,step_k=2,panels=1", 2);
   const auto problem_of = [](Type type) { return of_type({.m = 9, .n = 6, .k = 70}, type, accumulator(type)); };
@@ -183,14 +183,14 @@ TEST_CASE("self-check: doubles of which the lower words are lost, in a sum or on
 }
 
 TEST_CASE("self-check: a driver whose subgroups are smaller than a kernel takes them for") {
-  const Limits& limits = test::engine().limits();
+  const Limits& limits = limits_of(test::engine());
   if (!limits.cpu || limits.language != ShadingLanguage::glsl_430) return;  // nothing is known of subgroups there
   EngineOptions wrong;
   wrong.experimental.edit().adjust_limits = [](Limits& adjusted) { adjusted.subgroup_size = 16; };
   Engine engine = test::own_engine(wrong);
   const PlanOptions options = test::with_kernel("register:tile_m=16,tile_n=4,step_k=4,workgroup=16,panels=1,broadcast=16");
   const Problem problem{.m = 20, .n = 70, .k = 40};
-  if (test::engine().limits().subgroup_size >= 16) {
+  if (limits_of(test::engine()).subgroup_size >= 16) {
     CHECK_NOTHROW(prepare(engine, {&problem, 1}, options));
   } else {
     CHECK_THROWS_AS(prepare(engine, {&problem, 1}, options), Unsupported);
@@ -199,13 +199,13 @@ TEST_CASE("self-check: a driver whose subgroups are smaller than a kernel takes 
 }
 
 TEST_CASE("self-check: what is read 16 bytes at a time is checked as A and B lie, from buffers and from images") {
-  const bool has_images = test::engine().limits().image_buffer_bytes > 0;
+  const bool has_images = limits_of(test::engine()).image_buffer_bytes > 0;
   // All that is read along k is kept in one place.
   for (const std::string from : {"As[at + in_shared(side_a, e)]", "Bs[at + in_shared(side_b, e)]"})
     for (const bool splits : {false, true}) {
       Engine engine = broken(of_family("blocked"), {from, from.substr(0, 3) + "0 * " + from.substr(3)});
       PlanOptions options = test::with_kernel("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2");
-      options.experimental.edit().limits = engine.limits();
+      options.experimental.edit().limits = limits_of(engine);
       options.experimental.edit().limits->splits_storage_loads = splits;
       const DeviceMatrix a(engine, ones(4096, 64)), b(engine, ones(16, 64)), c(engine, 4096, 16);  // A has a MiB
       CHECK_THROWS_AS(engine.gemm({.op_b = Op::transpose, .a = a.view(), .b = b.view(), .c = c.view()}, options), Unsupported);
@@ -372,7 +372,7 @@ TEST_CASE("refused: what packs or adds up, and a kernel's parts of k alone") {
       adjusted.subgroup_size = 0;
     };
     Engine engine = test::own_engine(options);
-    if (!engine.limits().f64) return;
+    if (!limits_of(engine).f64) return;
     const PlanOptions tuned{
         .experimental = ExperimentalPlanOptions{
             .tuning = {{few, parse_kernel("blocked:block_m=64,block_n=64,block_k=16,tile_m=4,tile_n=4,step_k=4"), 4, 100}}}};

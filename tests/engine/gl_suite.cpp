@@ -37,7 +37,7 @@ test::Seen run(const std::vector<ProgramKey>& programs, int cases, std::uint64_t
 }  // namespace
 
 TEST_CASE("every kernel, type, epilogue and batch on products of every kind") {
-  const Limits& limits = test::engine().limits();
+  const Limits& limits = limits_of(test::engine());
   std::uint64_t seed = 1;
   test::Seen plain;
   for (const test::Sample& sample : test::samples()) {
@@ -74,7 +74,7 @@ TEST_CASE("every kernel, type, epilogue and batch on products of every kind") {
 }
 
 TEST_CASE("products of two types and of quantised operands: each format on some kernel") {
-  const Limits& limits = test::engine().limits();
+  const Limits& limits = limits_of(test::engine());
   const std::vector<test::Sample> samples = test::samples();
   std::uint64_t seed = 3000000;
   test::Seen seen;
@@ -102,7 +102,7 @@ TEST_CASE("products of two types and of quantised operands: each format on some 
 }
 
 TEST_CASE("products of indexed operands: each type on some kernel") {
-  const Limits& limits = test::engine().limits();
+  const Limits& limits = limits_of(test::engine());
   std::uint64_t seed = 5000000;
   test::Seen seen;
   test::Way way;
@@ -120,7 +120,7 @@ TEST_CASE("products of indexed operands: each type on some kernel") {
 }
 
 TEST_CASE("the same in small pieces: as jobs, in small blocks and grids, streamed, and over several accelerators") {
-  const Limits& limits = test::engine().limits();
+  const Limits& limits = limits_of(test::engine());
   std::vector<ProgramKey> programs;
   for (const ProgramKey& program : test::programs({parse_kernel("naive:workgroup_x=4,workgroup_y=8"),
                                                    parse_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1")},
@@ -194,7 +194,7 @@ TEST_CASE("the comparison finds one wrong element of C, and one byte beside it")
   int elements = 0, bits = 0, gaps = 0;
   std::uint64_t seed = 1;
   for (const ProgramKey& program : in_part(test::programs(
-           {parse_kernel("naive"), parse_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4")}, engine.limits(), 1)))
+           {parse_kernel("naive"), parse_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4")}, limits_of(engine), 1)))
     for (int i = 0; test::computes() && i < 6; ++i, ++seed) {
       CAPTURE(to_string(program));
       CAPTURE(seed);

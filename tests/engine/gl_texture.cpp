@@ -29,7 +29,7 @@ constexpr Format formats[] = {{GL_RGBA8, GL_RGBA, 4, true, true},    {GL_RGBA16F
 
 /// Whether the device stores images of the format; where it does not, writing is seen to be refused by name.
 bool has_images(const Format& format) {
-  return format.in_es || test::engine().limits().language == ShadingLanguage::glsl_430;
+  return format.in_es || limits_of(test::engine()).language == ShadingLanguage::glsl_430;
 }
 
 /// A texture of two levels, the first of which has these numbers; an 8-bit one's are bytes.

@@ -21,7 +21,7 @@ const PlanOptions naive{.kernel = parse_kernel("naive")};
 
 TEST_CASE("storage blocks of 4 KiB and 4 groups in each dimension, on products of every kind") {
   Engine engine = test::own_engine(test::unchecked_options());
-  Limits limits = engine.limits();
+  Limits limits = limits_of(engine);
   limits.storage_block_bytes = 4096;
   limits.groups = {4, 4, 4};
   std::vector<ProgramKey> programs;
@@ -63,7 +63,7 @@ TEST_CASE("more than 65535 groups along x, y and z") {
                             .experimental = ExperimentalPlanOptions{.slice_columns = 1 << 20, .slice_rows = 1 << 20}};
   const std::int64_t many = 65535 + 9;
   const Matrix<float> tall = random_integer_matrix(many, 1, 9, 1), flat = random_integer_matrix(1, many, 9, 2), one{{3}};
-  const auto fits = [&](std::size_t dimension) { return many <= engine.limits().groups[dimension]; };  // GPUs have more along x
+  const auto fits = [&](std::size_t dimension) { return many <= limits_of(engine).groups[dimension]; };  // GPUs have more along x
   Report report;
   Matrix<float> c = engine.multiply(one, flat, options, &report);
   CHECK_RESULT(check_full(one, flat, c).passed);

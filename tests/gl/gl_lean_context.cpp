@@ -51,12 +51,12 @@ void use_all(Engine& engine) {
   const gl::Api& api = test::gl_functions();
   const test::DeviceProduct product(engine, 9, 8, 8);
   Report report;
-  const char* const panels = engine.limits().image_buffer_bytes > 0 ? "2" : "1";  // as an image, if it can
+  const char* const panels = limits_of(engine).image_buffer_bytes > 0 ? "2" : "1";  // as an image, if it can
   engine.gemm(product.gemm, test::with_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=" + std::string(panels), 2),
               &report);
   CHECK_RESULT(product.right());
   CHECK_RESULT(report.kernel_time.count() >= 0);
-  if (engine.limits().f64) CHECK_RESULT(engine.multiply(Matrix<double>{{2}}, Matrix<double>{{3}}) == Matrix<double>{{6}});
+  if (limits_of(engine).f64) CHECK_RESULT(engine.multiply(Matrix<double>{{2}}, Matrix<double>{{3}}) == Matrix<double>{{6}});
   compile(engine, make_plan(engine, {.m = 8, .n = 8, .k = 8}));
   GLuint texture = 0;
   api.GenTextures(1, &texture);
@@ -128,7 +128,7 @@ TEST_CASE("a context without what OpenGL ES leaves to extensions: right products
   options.max_dispatch = std::chrono::microseconds(1);  // so that a product comes in slices, which are timed
   Engine engine = test::own_engine(options, lean_loader);
   CHECK_FALSE(engine.device().device_clock);
-  CHECK(engine.limits().image_buffer_bytes == 0);
+  CHECK(limits_of(engine).image_buffer_bytes == 0);
   {
     const test::DeviceProduct product(engine, 90, 80, 70);
     const PlanOptions naive = test::with_kernel("naive:workgroup_x=4,workgroup_y=2");

@@ -368,7 +368,7 @@ TEST_CASE("an API is asked for by an option, or else by a variable") {
 }
 
 TEST_CASE("glgemm devices prints what the library finds") {
-  const Limits& limits = test::engine().limits();
+  const Limits& limits = limits_of(test::engine());
   const std::vector<HeadlessDevice> devices = headless_devices();
   const ToolRun text = run_tool("devices");
   CHECK(text.status == 0);

@@ -36,7 +36,7 @@ TEST_CASE("types that do not go together do not pass the planner, and the shader
     }
   };
   const auto passes = [](Type a, Type b, Type c) {
-    return compiles(source({.kernel = parse_kernel("naive"), .a = {a}, .b = {b}, .c_type = c}, test::engine().limits().language));
+    return compiles(source({.kernel = parse_kernel("naive"), .a = {a}, .b = {b}, .c_type = c}, limits_of(test::engine()).language));
   };
   for (const Type a : all_types)
     for (const Type b : all_types) {

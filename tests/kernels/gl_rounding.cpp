@@ -112,7 +112,7 @@ TEST_CASE("every 16-bit and 8-bit float is read as the host reads it, with every
         check(engine.multiply(one, transpose(all), with("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1")),
               "B from panels");
         PlanOptions by_integers = with("naive");
-        by_integers.experimental.edit().limits = engine.limits();
+        by_integers.experimental.edit().limits = limits_of(engine);
         by_integers.experimental.edit().limits->unpacks_halves = false;
         Report report;
         check(engine.multiply(all, one, by_integers, &report), "halves by integers");
@@ -137,7 +137,7 @@ TEST_CASE_TEMPLATE("subnormal numbers are kept by every kernel where the device 
                    double) {
   Engine& engine = test::engine();
   const Type type = type_of<T>();
-  if (type == Type::f64 && !engine.limits().f64) return;
+  if (type == Type::f64 && !limits_of(engine).f64) return;
   const bool flushes = test::flushes_subnormals(type);
   MESSAGE(to_string(type), ": subnormal numbers ", flushes ? "become 0" : "are kept", " here");
   using Limits = std::numeric_limits<T>;
@@ -146,8 +146,8 @@ TEST_CASE_TEMPLATE("subnormal numbers are kept by every kernel where the device 
                               root, 1 / root, large};
   const std::int64_t count = std::ssize(values);
   const Matrix<T> b(1, count, values), a = transpose(b);
-  for (const Kernel& kernel : test::quick_kernels(engine.limits())) {
-    if (!why_not(of_type({.m = count, .n = count, .k = 1}, type, type), kernel, engine.limits()).empty()) continue;
+  for (const Kernel& kernel : test::quick_kernels(limits_of(engine))) {
+    if (!why_not(of_type({.m = count, .n = count, .k = 1}, type, type), kernel, limits_of(engine)).empty()) continue;
     CAPTURE(to_string(kernel));
     const Matrix<T> c = engine.multiply(a, b, PlanOptions{.kernel = kernel});
     for (std::int64_t i = 0; i < count; ++i)
@@ -164,14 +164,14 @@ TEST_CASE_TEMPLATE("subnormal numbers are kept by every kernel where the device 
 TEST_CASE("an engine finds out whether subgroups share numbers fast: on llvmpipe since Mesa 25, and not on 22") {
   const Engine& engine = test::engine();
   const std::string& version = engine.device().version;
-  if (!engine.device().renderer.starts_with("llvmpipe") || engine.limits().language != ShadingLanguage::glsl_430) return;
-  if (version.find("Mesa 22.") != std::string::npos) CHECK(engine.limits().subgroup_size == 0);
+  if (!engine.device().renderer.starts_with("llvmpipe") || limits_of(engine).language != ShadingLanguage::glsl_430) return;
+  if (version.find("Mesa 22.") != std::string::npos) CHECK(limits_of(engine).subgroup_size == 0);
   if (version.find("Mesa 25.") != std::string::npos || version.find("Mesa 26.") != std::string::npos)
-    CHECK(engine.limits().subgroup_size >= 4);
+    CHECK(limits_of(engine).subgroup_size >= 4);
 }
 
 TEST_CASE("a kernel that multiplies and adds by fma() rounds once where the engine found that the driver does") {
-  const Limits& limits = test::engine().limits();
+  const Limits& limits = limits_of(test::engine());
   if (!limits.cpu || limits.language != ShadingLanguage::glsl_430) return;  // nothing is known of subgroups there
   EngineOptions options;
   options.experimental.edit().adjust_limits = [](Limits& adjusted) {
@@ -184,5 +184,5 @@ TEST_CASE("a kernel that multiplies and adds by fma() rounds once where the engi
   DeviceMatrix c(engine, 1, 1);
   engine.gemm({.a = a.view(), .b = b.view(), .c = c.view()},
               test::with_kernel("register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=1,broadcast=4"));
-  CHECK(c.download()(0, 0) == (engine.limits().fuses_multiply_adds ? 0x1p-24f : 0.0f));
+  CHECK(c.download()(0, 0) == (limits_of(engine).fuses_multiply_adds ? 0x1p-24f : 0.0f));
 }

@@ -188,16 +188,16 @@ void compile(Engine& engine, const Product& product, std::set<ProgramKey>& made)
   limit_time();
   try {
     if (product.convolution)
-      return compile(engine, make_plan(*product.convolution, engine.limits(), product.options), what, made);
-    if (product.mlp) return compile(engine, make_plan(*product.mlp, engine.limits(), product.options), what, made);
+      return compile(engine, make_plan(*product.convolution, limits_of(engine), product.options), what, made);
+    if (product.mlp) return compile(engine, make_plan(*product.mlp, limits_of(engine), product.options), what, made);
     Explanation why;
-    compile(engine, make_plan(product.problem, engine.limits(), product.options, &why), what, made);
+    compile(engine, make_plan(product.problem, limits_of(engine), product.options, &why), what, made);
     for (const Explanation::PassedOver& other : why.passed_over) {
-      if (!product.candidates || !why_not(product.problem, other.kernel, engine.limits()).empty()) continue;
+      if (!product.candidates || !why_not(product.problem, other.kernel, limits_of(engine)).empty()) continue;
       limit_time();
       PlanOptions options = product.options;
       options.kernel = other.kernel;
-      compile(engine, make_plan(product.problem, engine.limits(), options), what, made);
+      compile(engine, make_plan(product.problem, limits_of(engine), options), what, made);
     }
   } catch (const Unsupported& error) {
     what["why"] = error.what();
@@ -213,7 +213,7 @@ void run(const std::vector<std::string>& arguments) {
   tell("device", {{"renderer", engine.device().renderer}, {"version", engine.device().version}});
   std::vector<Product> products;
   if (arguments.size() == 4 && arguments[0] == "--space") {
-    const std::vector<Product> all = space(parse_type(arguments[1]), engine.limits());
+    const std::vector<Product> all = space(parse_type(arguments[1]), limits_of(engine));
     for (std::size_t i = std::stoul(arguments[2]); i < all.size(); i += std::stoul(arguments[3])) products.push_back(all[i]);
   } else {
     for (const std::string& argument : arguments) products.push_back(parse_product(argument));

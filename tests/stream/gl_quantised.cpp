@@ -67,11 +67,11 @@ TEST_CASE("streamed products of quantised matrices are exact, within their memor
         CodesCase one(quantization, random, is_a);
         StreamOptions options;
         options.plan.kernel = parse_kernel(name);
-        if (!why_not(problem_of(one.product), *options.plan.kernel, engine.limits()).empty()) continue;
+        if (!why_not(problem_of(one.product), *options.plan.kernel, limits_of(engine)).empty()) continue;
         options.device_memory_limit = ((14 + random.below(random.coin() ? 20 : 90)) << 10) + 96 * section_codes(quantization);
         options.memory_limit = random.coin() ? options.device_memory_limit + 8192 : 0;
         if (random.coin()) {  // several strips, as for a GPU
-          options.plan.experimental.edit().limits = engine.limits();
+          options.plan.experimental.edit().limits = limits_of(engine);
           options.plan.experimental.edit().limits->cpu = false;
         }
         StreamReport report;

@@ -118,12 +118,12 @@ void run_cases(Engine& engine, int count, unsigned seed, const char* kernel) {
         any_limit ? 1 + random.below(100 << random.below(8)) : (9 + random.below(one_in(4) ? 60 : 24)) << 10;
     if (random.coin()) options.memory_limit = options.device_memory_limit + (16 << 10);
     if (one_in(3)) {
-      options.plan.experimental.edit().limits = engine.limits();
+      options.plan.experimental.edit().limits = limits_of(engine);
       options.plan.experimental.edit().limits->storage_block_bytes = 4096;
       options.plan.experimental.edit().limits->groups = {4, 4, 4};
     }
     if (one_in(3)) {  // several strips, as for a GPU
-      if (!options.plan.experimental->limits) options.plan.experimental.edit().limits = engine.limits();
+      if (!options.plan.experimental->limits) options.plan.experimental.edit().limits = limits_of(engine);
       options.plan.experimental.edit().limits->cpu = false;
     }
     StreamReport report;
@@ -152,7 +152,7 @@ void run_cases(Engine& engine, int count, unsigned seed, const char* kernel) {
   CAPTURE(seed);
   CHECK(pieces > count);
   CHECK(windows > pieces);
-  if (engine.limits().cpu) CHECK(refused > 0);  // on a GPU strips lie on the host, and few limits are too small
+  if (limits_of(engine).cpu) CHECK(refused > 0);  // on a GPU strips lie on the host, and few limits are too small
 }
 
 /// Elements that are small integers, none of them zero-sum with its neighbours.
@@ -190,19 +190,19 @@ TEST_CASE("streamed products of every kind are exact") {
   run_cases<float>(engine, 60, 11, "naive");
   run_cases<float>(engine, 40, 2, "tiled:tile=8");
   run_cases<float>(engine, 60, 3, wide_panels);
-  if (engine.limits().image_buffer_bytes > 0)
+  if (limits_of(engine).image_buffer_bytes > 0)
     run_cases<float>(engine, 60, 4, "register:tile_m=4,tile_n=4,step_k=2,workgroup=4,panels=2");
   run_cases<half, half>(engine, 20, 12, "naive");
   run_cases<bfloat16>(engine, 20, 6, wide_panels);
   run_cases<std::int8_t>(engine, 20, 7, wide_panels);
-  if (engine.limits().f64) run_cases<double>(engine, 20, 8, "tiled:tile=8");
+  if (limits_of(engine).f64) run_cases<double>(engine, 20, 8, "tiled:tile=8");
   run_cases<std::complex<float>>(engine, 20, 9, "naive");
 }
 
 TEST_CASE("the next window's strips are filled while the device computes: exact as well") {
   for (const char* const kernel : {"naive", wide_panels}) {
     Streamed x(150 << 10, kernel);
-    x.options.plan.experimental.edit().limits = test::engine().limits();
+    x.options.plan.experimental.edit().limits = limits_of(test::engine());
     x.options.plan.experimental.edit().limits->cpu = false;  // where they are filled by the CPU that computes, there is one
     CHECK(x.plan().strips > 2);
     x.run();
@@ -240,7 +240,7 @@ TEST_CASE("a panel stays on the device for a last piece of fewer rows") {
 
 TEST_CASE("a piece of C larger than a storage block moves no more than the plan says") {
   Streamed x(60 << 10, wide_panels);
-  x.options.plan.experimental.edit().limits = test::engine().limits();
+  x.options.plan.experimental.edit().limits = limits_of(test::engine());
   x.options.plan.experimental.edit().limits->storage_block_bytes = 9000;
   const StreamReport report = x.run();
   CHECK(x.is_right());
@@ -270,7 +270,7 @@ TEST_CASE("pieces at the edges, which the plan cuts in another way, are exact") 
                              {149, 368, 15, storage, 46615, 8192, rows},
                              {374, 73, 53, storage, 103143, 16384, columns},
                              {278, 335, 9, storage, 56586, 4096, columns}}) {
-    if (!why_not({.m = shape.m, .n = shape.n, .k = shape.k}, parse_kernel(shape.kernel), test::engine().limits()).empty())
+    if (!why_not({.m = shape.m, .n = shape.n, .k = shape.k}, parse_kernel(shape.kernel), limits_of(test::engine())).empty())
       continue;
     const Matrix<float> a = pattern(shape.m, shape.k, 7), b = pattern(shape.k, shape.n, 5);
     std::vector<float> c(static_cast<std::size_t>(shape.m * shape.n));
@@ -279,7 +279,7 @@ TEST_CASE("pieces at the edges, which the plan cuts in another way, are exact") 
     StreamOptions options;
     options.device_memory_limit = shape.limit;
     options.plan.kernel = parse_kernel(shape.kernel);
-    options.plan.experimental.edit().limits = test::engine().limits();
+    options.plan.experimental.edit().limits = limits_of(test::engine());
     if (shape.block > 0) options.plan.experimental.edit().limits->storage_block_bytes = shape.block;
     multiply(test::engine(), product, options);
     INFO(shape.m, "x", shape.n, " ", shape.kernel);
@@ -304,7 +304,7 @@ TEST_CASE("programs that only pieces at the edges run are made before the first 
     options.device_memory_limit += 4000;
     REQUIRE(options.device_memory_limit < 64000);
     try {
-      plan = make_stream_plan(problem_of(product), engine.limits(), 0, options);
+      plan = make_stream_plan(problem_of(product), limits_of(engine), 0, options);
     } catch (const std::invalid_argument&) {  // not even for one element
     }
   }
@@ -325,7 +325,7 @@ TEST_CASE("a limit that is too small names the least, which works") {
   REQUIRE(message.starts_with(beginning));
   x.options.device_memory_limit = std::stoll(message.substr(beginning.size()));
   CHECK(x.options.device_memory_limit < 10000);
-  const auto plan = [&] { make_stream_plan(problem_of(x.product), test::engine().limits(), 0, x.options); };
+  const auto plan = [&] { make_stream_plan(problem_of(x.product), limits_of(test::engine()), 0, x.options); };
   CHECK_NOTHROW(plan());
   --x.options.device_memory_limit;
   CHECK_THROWS_AS(plan(), std::invalid_argument);

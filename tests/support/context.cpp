@@ -156,7 +156,7 @@ Engine own_engine(EngineOptions options, GetProcAddress get_proc_address) {
 
 Kernel kernel_here(const std::string& name) {
   const Kernel kernel = parse_kernel(name);
-  const bool lacks_images = shared().engine.limits().image_buffer_bytes == 0;
+  const bool lacks_images = limits_of(shared().engine).image_buffer_bytes == 0;
   return panels(kernel) == VectorReads::image && lacks_images ? with(kernel, "panels", 1) : kernel;
 }
 
@@ -175,7 +175,7 @@ Plan plan_that_ran(const Engine& engine, const Problem& problem, const PlanOptio
 }
 
 PlanOptions with_short_loops(const Engine& engine, PlanOptions options, std::int64_t iterations) {
-  options.experimental.edit().limits = engine.limits();
+  options.experimental.edit().limits = limits_of(engine);
   options.experimental.edit().limits->loop_iterations = iterations;
   return options;
 }
@@ -189,7 +189,7 @@ bool times_count() {
 }
 
 bool has_type(Type type) {
-  if (engine().limits().f64 || (type != Type::f64 && type != Type::c128)) return true;
+  if (limits_of(engine()).f64 || (type != Type::f64 && type != Type::c128)) return true;
   try {
     make_plan(engine(), {.m = 1, .n = 1, .k = 1, .a = {.format = {type}}, .b = {.format = {type}}, .c = {.format = {type}}});
   } catch (const Unsupported&) {

@@ -3,6 +3,7 @@
 
 #include <glgemm/convolution.hpp>
 #include <glgemm/engine.hpp>
+#include <glgemm/limits.hpp>
 #include <string>
 
 #include "support/convolved.hpp"

@@ -22,7 +22,7 @@ namespace glgemm::test {
 /// Whether the device has `precise`, on which products rest that are not standard (see glgemm/precision.hpp). OpenGL ES 3.1 has
 /// not: then they are refused, which is checked, and a line says what is left out.
 inline bool has_precise() {
-  if (engine().limits().language != ShadingLanguage::essl_310) return true;
+  if (limits_of(engine()).language != ShadingLanguage::essl_310) return true;
   const Matrix<float> x(1, 1);
   CHECK_THROWS_WITH_AS(engine().multiply(x, x, {.precision = Precision::reproducible}),
                        doctest::Contains("need `precise`, which OpenGL ES 3.1 does not have"), Unsupported);

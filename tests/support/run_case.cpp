@@ -280,7 +280,7 @@ StreamOptions draw_stream(Engine& engine, const HostGemm& product, const PlanOpt
   const Problem problem = problem_of(product);
   while (std::max(options.device_memory_limit, options.memory_limit) < 4 << 20) {
     try {
-      const StreamPlan made = make_stream_plan(problem, engine.limits(), engine.device_memory_bytes(), options);
+      const StreamPlan made = make_stream_plan(problem, limits_of(engine), engine.device_memory_bytes(), options);
       if (made.pieces() * made.windows() <= 300) return options;
     } catch (const MemoryTooSmall&) {
       if (product.c.rows * product.c.columns * std::max<std::int64_t>(1, problem.k) <= 300) return options;
@@ -422,7 +422,7 @@ std::string run(Engine& engine, const DeviceCase& device, Case& x, std::int64_t 
 }  // namespace
 
 std::string run_case(Engine& engine, const ProgramKey& key, std::uint64_t seed, Seen* seen, const Way& way) {
-  Case x = draw_case(key, seed, engine.limits(), way);
+  Case x = draw_case(key, seed, limits_of(engine), way);
   DeviceCase device(x);
   const std::int64_t workspace_bytes = plan_workspace(engine, device.gemm(), x);
   if (x.own_workspace) device.add_workspace(workspace_bytes);

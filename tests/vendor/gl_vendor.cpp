@@ -61,7 +61,7 @@ std::set<unsigned>& resident() {
 /// Null where they are not beside the tests, as in a bundle, or the context is none that they know; a line says what is left out.
 StandIns* stand_ins() {
   static StandIns all;
-  if (!all.driver || test::engine().limits().language != ShadingLanguage::glsl_430 || !test::computes()) {
+  if (!all.driver || limits_of(test::engine()).language != ShadingLanguage::glsl_430 || !test::computes()) {
     MESSAGE("LEFT OUT: products by a vendor's library; they need the stand-ins in vendor/ and desktop OpenGL");
     return nullptr;
   }
@@ -123,7 +123,7 @@ struct Owner {
   explicit Owner(EngineOptions options = allowing(), GetProcAddress functions = with_marks)
       : engine(test::own_engine(std::move(options), functions)) {
     CAPTURE(lines.empty() ? "" : lines.front());
-    REQUIRE(engine.limits().vendor == VendorLibrary::ready);
+    REQUIRE(limits_of(engine).vendor == VendorLibrary::ready);
   }
 };
 
@@ -162,7 +162,7 @@ struct Vendor {
 TEST_CASE_FIXTURE(Vendor, "vendor: an engine that does not ask for the library does not look for it") {
   if (!library) return;
   Engine engine = test::own_engine(test::unchecked_options());
-  CHECK(engine.limits().vendor == VendorLibrary::not_asked);
+  CHECK(limits_of(engine).vendor == VendorLibrary::not_asked);
   test::DeviceProduct product(engine, 20, 10, 30);
   engine.gemm(product.gemm);
   CHECK(product.right());
@@ -170,7 +170,7 @@ TEST_CASE_FIXTURE(Vendor, "vendor: an engine that does not ask for the library d
                        "cublas is a vendor's library, and EngineOptions::vendor allows none", Unsupported);
   // Limits of the caller's make no library.
   PlanOptions wanted = by_cublas();
-  wanted.experimental.edit().limits = engine.limits();
+  wanted.experimental.edit().limits = limits_of(engine);
   wanted.experimental.edit().limits->vendor = VendorLibrary::ready;
   CHECK_THROWS_AS(engine.gemm(product.gemm, wanted), Unsupported);
   engine.release();
@@ -180,7 +180,7 @@ TEST_CASE_FIXTURE(Vendor, "vendor: an engine that does not ask for the library d
 TEST_CASE_FIXTURE(Vendor, "vendor: products of every kind, as any kernel's") {
   if (!library) return;
   Owner owner(allowing(true));
-  Limits limits = owner.engine.limits();
+  Limits limits = limits_of(owner.engine);
   const std::pair<Type, Type> types[] = {{Type::f32, Type::f32},   {Type::f16, Type::f16},  {Type::f16, Type::f32},
                                          {Type::bf16, Type::bf16}, {Type::bf16, Type::f32}, {Type::f64, Type::f64},
                                          {Type::i8, Type::i32}};
@@ -418,11 +418,11 @@ TEST_CASE_FIXTURE(Vendor, "vendor: after three failures in a row it is left alon
   test::DeviceProduct product(owner.engine, 20, 10, 30);
   library->fail("cuGraphicsMapResources", unknown_error, 2, 0);
   for (int i = 0; i < 3; ++i) owner.engine.gemm(product.gemm, by_cublas());
-  CHECK(owner.engine.limits().vendor == VendorLibrary::ready);
+  CHECK(owner.engine.device().vendor_library == VendorLibrary::ready);
   library->fail("cuGraphicsMapResources", unknown_error, 3, 0);
   for (int i = 0; i < 3; ++i) owner.engine.gemm(product.gemm, by_cublas());
   CHECK(product.right());
-  CHECK(owner.engine.limits().vendor == VendorLibrary::left_alone);
+  CHECK(owner.engine.device().vendor_library == VendorLibrary::left_alone);
   CHECK(logged("cublas failed 3 times in a row"));
   library->reset();
   CHECK_THROWS_WITH_AS(owner.engine.gemm(product.gemm, by_cublas()),
@@ -474,10 +474,10 @@ TEST_CASE_FIXTURE(Vendor, "vendor: what an engine says that comes no further") {
     test::DeviceProduct product(const_cast<Engine&>(engine), 20, 10, 30);
     const_cast<Engine&>(engine).gemm(product.gemm);
     CHECK(product.right());
-    const VendorLibrary state = engine.limits().vendor;
+    const VendorLibrary state = limits_of(engine).vendor;
     CHECK(logged(std::string("no product runs by cublas: ")));
     CHECK_MESSAGE(logged(std::string(call) + " returned " + std::to_string(status)), call);
-    CHECK(!why_not(problem_of(product.gemm), parse_kernel("cublas"), engine.limits()).empty());
+    CHECK(!why_not(problem_of(product.gemm), parse_kernel("cublas"), limits_of(engine)).empty());
     return state;
   };
   CHECK(found("cuInit", 100) == VendorLibrary::no_driver);
@@ -489,16 +489,16 @@ TEST_CASE_FIXTURE(Vendor, "vendor: what an engine says that comes no further") {
   library->reset();
   EngineOptions nowhere = allowing();
   nowhere.vendor_library = "/nonexistent/libcublas.so";
-  CHECK(test::own_engine(nowhere).limits().vendor == VendorLibrary::no_library);
+  CHECK(test::own_engine(nowhere).device().vendor_library == VendorLibrary::no_library);
   CHECK(logged("/nonexistent/libcublas.so"));
   nowhere.vendor_library = "vendor/libcuda.so.1";
-  CHECK(test::own_engine(nowhere).limits().vendor == VendorLibrary::no_library);
+  CHECK(test::own_engine(nowhere).device().vendor_library == VendorLibrary::no_library);
   CHECK(logged("vendor/libcuda.so.1 has no cublas"));
   CHECK(library->calls("cuDevicePrimaryCtxRetain") == 0);  // which takes memory
   EngineOptions by_variable = allowing();
   by_variable.vendor_library.reset();
   ::setenv("GLGEMM_CUBLAS", "vendor", 1);
-  CHECK(test::own_engine(by_variable).limits().vendor == VendorLibrary::ready);
+  CHECK(test::own_engine(by_variable).device().vendor_library == VendorLibrary::ready);
   ::unsetenv("GLGEMM_CUBLAS");
   library->fail("cublasCreate_v2", 1, 1, 0);  // the newest is for newer drivers
   EngineOptions linked = allowing();
@@ -506,7 +506,7 @@ TEST_CASE_FIXTURE(Vendor, "vendor: what an engine says that comes no further") {
   for (const char* const name : {"libcublas.so.13", "libcublas.so.12"})
     std::filesystem::create_symlink(std::filesystem::absolute("vendor/libcublas.so.13"), folder.file(name));
   linked.vendor_library = folder.file("");
-  CHECK(test::own_engine(linked).limits().vendor == VendorLibrary::ready);
+  CHECK(test::own_engine(linked).device().vendor_library == VendorLibrary::ready);
   CHECK(logged("libcublas.so.12"));
   library->reset();
 }

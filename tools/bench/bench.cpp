@@ -109,7 +109,7 @@ BenchResult run_bench(const BenchOptions& options, Engine& engine, std::ostream&
   const bool is_limited = options.seconds && engine.device().software;
   const auto ms_left = [&] { return is_limited ? 1000 * *options.seconds - milliseconds_since(begin) : 1e300; };
   Table table(out, options);
-  const std::vector<ShapeRun> jobs = make_jobs(options, engine.limits(), table);
+  const std::vector<ShapeRun> jobs = make_jobs(options, limits_of(engine), table);
   std::vector<PeerClient> peers = start_peers(options);
   const auto work = [&](const Shape& shape) { return flops(shape, options.type(), options.batch); };
   double total_work = 0;

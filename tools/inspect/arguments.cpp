@@ -141,7 +141,7 @@ Device find_device(const Arguments& arguments) {
   }
   Engine engine(HeadlessContext::get_proc_address, with_vendor({}, arguments.vendor));
   std::vector<std::string> notes;  // of tables: 'glgemm tune --check-table' says what is wrong with one
-  Device device{engine.device().renderer + ", OpenGL " + engine.device().version, engine.limits(),
+  Device device{engine.device().renderer + ", OpenGL " + engine.device().version, limits_of(engine),
                 tuning_for(engine.device(), std::nullopt, notes), engine.device_memory_bytes(), true};
   engine.release();
   return device;

@@ -46,7 +46,7 @@ Compiled compile_on(const std::string& device, const Work& work) {
   EngineOptions engine_options;
   engine_options.program_cache = "";  // a driver may tell less of a program that it need not compile
   Engine engine(HeadlessContext::get_proc_address, engine_options);
-  Compiled compiled{engine.device(), engine.limits().device_class, {}};
+  Compiled compiled{engine.device(), limits_of(engine).device_class, {}};
   work(engine, [&](std::vector<ProgramReport> reports, const std::string& shape) {
     for (ProgramReport& report : reports) {
       auto found = std::find_if(compiled.programs.begin(), compiled.programs.end(),

@@ -111,7 +111,7 @@ Gemm HostProduct::gemm(const BufferView& device_a, const BufferView& device_b, c
 AnyMatrix run(Engine& engine, const HostProduct& p, const PlanOptions& options, Report& report,
               const std::function<void(const Gemm&)>& multiply) {
   const auto begin = std::chrono::steady_clock::now();
-  make_plan(problem_of(p.gemm()), engine.limits(), options);  // what cannot run is refused before anything is uploaded
+  make_plan(problem_of(p.gemm()), limits_of(engine), options);  // what cannot run is refused before anything is uploaded
   const DeviceFactor a(engine, p.stored_a, p.a), b(engine, p.stored_b, p.b);
   const DeviceMatrix c(engine, p.batch * p.m(), p.n(), p.c_type);
   if (p.adds()) upload(engine, p.c0, c);

@@ -94,7 +94,7 @@ namespace {
 Space space_of(const Problem& problem, const Engine& engine, double most) {
   const Plan plan = make_plan(engine, problem);
   Space space{{}, {plan.kernel, plan.parts}};
-  for (const auto& [seconds, candidate] : expected_candidates(problem, engine.limits(), most))
+  for (const auto& [seconds, candidate] : expected_candidates(problem, limits_of(engine), most))
     space.candidates.push_back(candidate);
   const auto& all = space.candidates;
   if (std::find(all.begin(), all.end(), space.planned) == all.end() && plan.parts == 1) space.planned.split_k = 0;
