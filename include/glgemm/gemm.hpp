@@ -67,7 +67,7 @@ struct BufferView {
   Type type = Type::f32;
   /// For a matrix too large for one buffer: its buffers, which are used in place of `buffer` where this is not empty. Each buffer
   /// holds `band_lines` of the stored lines (rows if row-major, columns if column-major; the last one holds the rest), from
-  /// offset_bytes on with that ld. A power of two is best for `band_lines`, see Operand::band. Not for batches. The array of
+  /// offset_bytes on with that ld. A power of two is best for `band_lines`: no piece straddles bands. Not for batches. The array of
   /// names must live as long as the view is used.
   std::span<const unsigned> bands{};
   std::int64_t band_lines = 0;

@@ -615,7 +615,8 @@ GLGEMM_EXPORT void prepare(Engine& engine, std::span<const Problem> problems, co
 GLGEMM_EXPORT std::vector<StruckOff> struck_off(const Engine& engine);
 
 /// Compiles the plan's programs, runs each once on nothing, and returns what the driver told of each through GL_KHR_debug: in the
-/// order of the plan's stages; of a convolution and a network each program once. Results are not looked at and no program is checked. Blocks.
+/// order of the plan's stages; of a convolution and a network each program once. Results are not looked at and no program is
+/// checked. Blocks.
 ///
 /// Some drivers tell only if a variable asks for it before the context is made, and no driver tells of a program that its own
 /// cache of shaders holds; docs/drivers.md names the variables. While a program is made, the driver's messages go to the

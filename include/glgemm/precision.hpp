@@ -20,7 +20,7 @@ namespace glgemm {
 enum class Precision {
   /// May compute in a narrower type, with the error of that type. A vendor's library, where EngineOptions::vendor allows one, may
   /// round f32 to TF32. OpenGL itself has no arithmetic narrower than f32, and glgemm does not use the extensions that add it (as
-  /// NV_gpu_shader5 does): by shaders it is `standard`, with that error; Explanation says so.
+  /// NV_gpu_shader5 does): by shaders it is `standard`, with that error. Report::precision says which it was.
   fast,
   /// The default: sums in the accumulator's type, in the order that is fastest. |C - ref| <= gamma_k M, see verify.hpp. Equal
   /// plans give equal bits on one device.

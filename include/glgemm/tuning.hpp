@@ -1,4 +1,5 @@
-// What a tuner found: tables of the fastest kernels for devices, drivers and shapes, as `glgemm tune` writes them. A part of inspect.hpp.
+// What a tuner found: tables of the fastest kernels for devices, drivers and shapes, as `glgemm tune` writes them. A part of
+// inspect.hpp.
 //
 // Everything here may be called from any thread. No OpenGL.
 #pragma once

@@ -112,8 +112,14 @@ std::vector<Kernel> mlp_candidates(std::span<const Problem> layers, const Limits
     k.broadcast = broadcast_lanes(layers.front(), limits) == 8 ? 8 : 1;
     // Larger tiles are faster by little, and take drivers' compilers seconds: see docs/performance.md.
     const auto has_enough = [&] { return layers.front().n >= k.lanes * k.tile_n * 2 * limits.concurrent_groups; };
-    k.tile_m = k.broadcast > 1 ? 16 : 8;
-    for (k.tile_n = 8; k.tile_n > 4 && !has_enough();) k.tile_n /= 2;
+    // 16 outputs share what is read of their inputs, where that computes few more than there are.
+    const auto computed = [&](std::int64_t rows) {
+      std::int64_t sum = 0;
+      for (const Problem& layer : layers) sum += round_up(layer.m, rows) * layer.k;
+      return sum;
+    };
+    if (k.broadcast > 1 && 10 * computed(16) <= 11 * computed(8)) k.tile_m = 16;
+    for (k.tile_n = k.broadcast > 1 ? 128 / k.tile_m : 8; k.tile_n > 4 && !has_enough();) k.tile_n /= 2;
     for (; k.tile_n >= 4; k.tile_n /= 2) add();
     return result;
   }
