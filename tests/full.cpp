@@ -97,7 +97,7 @@ std::int64_t check_walls(Engine& engine) {
 struct Arguments {
   std::int64_t cases = 10000, tiles = 0;
   std::uint64_t seed = 1;
-  std::int64_t storage_block = 0, groups = 0, memory_limit = 0, stream_plans = 0;
+  std::int64_t storage_block = 0, groups = 0, memory_limit_bytes = 0, stream_plans = 0;
   bool stream = false;
   bool walls = false;
   double budget = 0;
@@ -181,7 +181,7 @@ int run(const Arguments& x, std::int64_t share, Outcome& outcome) {
     return 0;
   }
   test::Way way;
-  way.memory_limit = x.memory_limit;
+  way.memory_limit_bytes = x.memory_limit_bytes;
   way.any_memory = x.stream;
   way.any_precision = true;
   way.indexed = x.indexed;
@@ -304,7 +304,7 @@ int main(int argc, char** argv) {
   app.add_option("--groups", x.groups, "Plan as if a dispatch had at most this many groups in each dimension")
       ->check(CLI::PositiveNumber);
   app.add_option(
-         "--memory-limit", x.memory_limit,
+         "--memory-limit", x.memory_limit_bytes,
          "Stream the products from the host, with buffers of at most this many bytes (the least where no piece is small enough)")
       ->check(CLI::PositiveNumber);
   app.add_flag("--stream", x.stream, "The same within 100 bytes to 1 MiB, which the seed draws")->excludes("--memory-limit");

@@ -229,7 +229,7 @@ class Soak {
         way.limits = &small;
         break;
       case 2:
-        way.memory_limit = 64 << 10;
+        way.memory_limit_bytes = 64 << 10;
         if (coin()) way.accelerators = &accelerators();
         break;
       default:
@@ -269,7 +269,7 @@ class Soak {
       engine.gemm(all);
     } else {
       const Scope scope = engine.scope();
-      if (below(4) == 0) refused("a scope in a scope", [&] { engine.scope(); });
+      if (below(4) == 0) refused("a scope in a scope", [&] { static_cast<void>(engine.scope()); });
       for (DeviceProduct& each : held) engine.gemm(each.gemm, plan_options());
     }
     Fence fence = engine.fence();
@@ -343,7 +343,7 @@ class Soak {
     Matrix<float> c = integers(x.a.rows(), x.b.columns(), random_.bits());
     for (std::int64_t i = 0; i < c.size(); ++i) x.product.data()[i] += c.data()[i];
     StreamOptions options;
-    options.memory_limit = (64 << 10) << below(5);
+    options.memory_limit_bytes = (64 << 10) << below(5);
     options.plan = plan_options();
     options.plan.workspace_bytes = PlanOptions{}.workspace_bytes;
     double share = 0;
@@ -363,7 +363,7 @@ class Soak {
     const Factors x = factors(50);
     Matrix<float> c(x.a.rows(), x.b.columns());
     StreamOptions options;
-    options.memory_limit = 64 << 10;
+    options.memory_limit_bytes = 64 << 10;
     std::vector<Section> done;
     options.progress = [end = static_cast<double>(below(100)) / 100](double now) {
       if (now > end) throw Ended();
@@ -384,7 +384,7 @@ class Soak {
     const Factors x = factors();
     Matrix<float> c(x.a.rows(), x.b.columns());
     StreamOptions options;
-    options.memory_limit = (128 << 10) << below(5);
+    options.memory_limit_bytes = (128 << 10) << below(5);
     AcceleratorsReport report;
     accelerators().multiply(x.into(c), options, &report);
     require(c == x.product, "a product on accelerators");
@@ -534,7 +534,7 @@ class Soak {
     const Factors x = factors();
     Matrix<float> c(x.a.rows(), x.b.columns());
     const auto multiply = [&](std::int64_t m) {
-      return glgemm_multiply(engine, GLGEMM_F32, m, c.columns(), x.a.columns(), x.a.data(), x.b.data(), c.data(), nullptr,
+      return glgemm_multiply(engine, GLGEMM_F32, GLGEMM_F32, m, c.columns(), x.a.columns(), x.a.data(), x.b.data(), c.data(), nullptr,
                              nullptr);
     };
     ok(multiply(c.rows()));

@@ -11,7 +11,7 @@ int main(void) {
   glgemm_engine* engine = NULL;
   if (glgemm_headless_context_create(NULL, &context) != GLGEMM_OK ||
       glgemm_engine_create(glgemm_headless_get_proc_address, NULL, &engine) != GLGEMM_OK ||
-      glgemm_multiply(engine, GLGEMM_F32, 3, 3, 2, a, b, c, NULL, NULL) != GLGEMM_OK) {
+      glgemm_multiply(engine, GLGEMM_F32, GLGEMM_F32, 3, 3, 2, a, b, c, NULL, NULL) != GLGEMM_OK) {
     fprintf(stderr, "%s\n", glgemm_last_error());
     return 1;
   }

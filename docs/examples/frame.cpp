@@ -33,7 +33,7 @@ void batch(glgemm::Engine& engine, unsigned a, unsigned b, unsigned c) {
 }
 
 void prepare(glgemm::Engine& engine, const glgemm::Gemm& product) {
-  engine.prepare(std::span(&product, 1));  // compiles and checks now, so that no frame has to wait for it
+  engine.prepare(product);  // compiles and checks now, so that no frame has to wait for it
 }
 
 template <class DrawFrame>

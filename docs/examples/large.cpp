@@ -8,7 +8,7 @@ namespace {
 
 void streamed(glgemm::Engine& engine, const glgemm::Matrix<float>& A, const glgemm::Matrix<float>& B, glgemm::Matrix<float>& C) {
   glgemm::HostGemm product{.a = glgemm::host_matrix(A), .b = glgemm::host_matrix(B), .c = glgemm::host_matrix(C)};
-  glgemm::multiply(engine, product, {.device_memory_limit = 512 << 20});  // at most 512 MiB of buffers on the device
+  glgemm::multiply(engine, product, {.device_memory_limit_bytes = 512 << 20});  // at most 512 MiB of buffers on the device
 }
 
 void from_functions(glgemm::Engine& engine, glgemm::Matrix<float>& C) {

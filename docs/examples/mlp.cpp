@@ -50,7 +50,7 @@ glgemm::Mlp network_of(const std::vector<glgemm::MlpLayer>& layers, unsigned poi
 }
 
 void render(Window& window, glgemm::Engine& engine, const glgemm::Mlp& network) {
-  engine.prepare(std::span(&network, 1));  // compiles now, so that no frame waits for it
+  engine.prepare(network);  // compiles now, so that no frame waits for it
   while (window.is_open()) {
     engine.run(network);                    // enqueues, returns, and leaves OpenGL's state as it was
     engine.barrier(glgemm::Use::vertices);  // the output is read as vertices next

@@ -139,7 +139,7 @@ bool run(GLFWwindow* window, const char* weights, int frames, const char* image)
   const glgemm::Mlp mlp{.layers = network.layers,
                         .input = {.buffer = places, .rows = 2, .columns = pixels},
                         .output = {.buffer = colours, .rows = 3, .columns = pixels}};
-  engine.prepare(std::span(&mlp, 1));  // compiles now, so that no frame waits for it
+  engine.prepare(mlp);  // compiles now, so that no frame waits for it
   double scale = 1;
   for (int frame = 1; !glfwWindowShouldClose(window); ++frame) {
     glfwPollEvents();

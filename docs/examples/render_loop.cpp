@@ -18,7 +18,7 @@ void render(Window& window, glgemm::Engine& engine, unsigned weights, unsigned i
                            .b = {.buffer = inputs, .rows = 64, .columns = 512},
                            .c = {.buffer = outputs, .rows = 256, .columns = 512},
                            .epilogue = {.activation = glgemm::Activation::relu()}};
-  engine.prepare(std::span(&layer, 1));  // compiles now, so that no frame waits for it
+  engine.prepare(layer);  // compiles now, so that no frame waits for it
   while (window.is_open()) {
     engine.gemm(layer);                     // enqueues, returns, and leaves OpenGL's state as it was
     engine.barrier(glgemm::Use::vertices);  // outputs are read as vertices next

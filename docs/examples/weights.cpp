@@ -76,7 +76,7 @@ glgemm::Matrix<float> layer_on_host(const glgemm::QuantizedMatrix& w, const glge
 void on_the_host(glgemm::Engine& engine, const glgemm::QuantizedMatrix& w, const glgemm::Matrix<float>& x,
                  glgemm::Matrix<float>& y) {
   glgemm::HostGemm product{.a = glgemm::host_matrix(w), .b = glgemm::host_matrix(x), .c = glgemm::host_matrix(y)};
-  glgemm::multiply(engine, product, {.device_memory_limit = 1 << 20});  // at most 1 MiB of buffers on the device
+  glgemm::multiply(engine, product, {.device_memory_limit_bytes = 1 << 20});  // at most 1 MiB of buffers on the device
 }
 
 }  // namespace

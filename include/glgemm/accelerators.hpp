@@ -107,7 +107,7 @@ class GLGEMM_EXPORT Accelerators {
   /// Pieces of C come from one queue, larger ones for faster accelerators by their measured rates, smaller ones towards the end
   /// (options.min_piece), so that all end together. Pieces that share columns of B (or rows of A, where that moves less) go to
   /// one accelerator as long as there are other columns for the others; what it holds is not sent to it again. Each streams as
-  /// one engine would, within `device_memory_limit` and an equal share of `memory_limit` each. A piece's bits depend on
+  /// one engine would, within `device_memory_limit_bytes` and an equal share of `memory_limit_bytes` each. A piece's bits depend on
   /// the plan of the accelerator that computes it and not on how the pieces were shared out; devices that are alike plan alike.
   ///
   /// An accelerator that fails has its piece computed by another and is named in the report: one that lost its context after a

@@ -1,4 +1,5 @@
-// What kind of device computes: the maker of a GPU and its generation. Any thread. No OpenGL. A part of inspect.hpp.
+// What kind of device computes: the maker of a GPU and its generation. Any thread. No OpenGL.
+// Goes with inspect.hpp: nothing here is promised.
 #pragma once
 
 #include <span>

@@ -105,7 +105,7 @@ struct TiledOptions {
   std::int64_t run_k = 0;
   /// The most bytes that tiles of other ranks, and sums that are rounded later, may take on one rank. 0: what main memory has,
   /// shared by the ranks of a machine.
-  std::int64_t memory_limit = 0;
+  std::int64_t memory_limit_bytes = 0;
   PlanOptions plan{};
   /// Called when this rank has finished a task, with the share of its tasks that is done, by one thread at a time.
   std::function<void(double share)> progress{};

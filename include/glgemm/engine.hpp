@@ -58,11 +58,15 @@ struct ExperimentalEngineOptions;
 
 /// What ran, and how long it took. Filling it makes the call wait for the GPU.
 struct Report {
-  std::string kernel;                ///< the kernel that ran, with its parameters, as parse_kernel() reads it: "tiled:tile=32"
+  /// The kernel that ran, with its parameters, as parse_kernel() reads it: "tiled:tile=32". Of a convolution or a network the
+  /// first one.
+  std::string kernel;
   Precision precision = Precision::standard;  ///< in which it ran, see there
-  std::int64_t slices = 0;
+  std::int64_t slices = 0;                    ///< into which it was cut so that none takes long, see Engine::gemm
   std::int64_t dispatches = 0;
-  std::chrono::nanoseconds kernel_time{};  ///< on the GPU, from before the first dispatch to after the last
+  /// From before the first dispatch to after the last, by the device's clock; where DeviceInfo::device_clock is false, by the
+  /// host's, with the time that it waited.
+  std::chrono::nanoseconds kernel_time{};
   /// Engine::multiply: the host's time from the first upload to the end of the download. 0 for other calls.
   std::chrono::nanoseconds total_time{};
 };
@@ -217,7 +221,7 @@ class GLGEMM_EXPORT Engine {
   /// done, the product's buffers must keep their sizes and contents and stay unmapped, its workspace included. What its spans
   /// point to may go.
   /// Throws as gemm(); nothing has been enqueued.
-  Job start(const Gemm& product, const PlanOptions& options = {});
+  [[nodiscard]] Job start(const Gemm& product, const PlanOptions& options = {});
 
   /// Enqueues a convolution, see convolution.hpp, on the context's command stream; does not wait for the GPU.
   ///
@@ -231,10 +235,11 @@ class GLGEMM_EXPORT Engine {
   void convolve(const Convolution& convolution, const PlanOptions& options = {}, Report* report = nullptr);
 
   /// A convolution as convolve() would run it. As start() of a product; throws as convolve().
-  Job start(const Convolution& convolution, const PlanOptions& options = {});
+  [[nodiscard]] Job start(const Convolution& convolution, const PlanOptions& options = {});
 
   /// As prepare() of products; a convolution's buffers need not exist. Throws as convolve().
   void prepare(std::span<const Convolution> convolutions, const PlanOptions& options = {});
+  void prepare(const Convolution& convolution, const PlanOptions& options = {}) { prepare(std::span(&convolution, 1), options); }
 
   /// Enqueues a network of fully connected layers, see mlp.hpp, on the context's command stream; does not wait for the GPU.
   ///
@@ -252,10 +257,11 @@ class GLGEMM_EXPORT Engine {
   void run(const Mlp& mlp, const PlanOptions& options = {}, Report* report = nullptr);
 
   /// A network as run() would run it. As start() of a product; throws as run().
-  Job start(const Mlp& mlp, const PlanOptions& options = {});
+  [[nodiscard]] Job start(const Mlp& mlp, const PlanOptions& options = {});
 
   /// As prepare() of products; a network's buffers need not exist. Throws as run().
   void prepare(std::span<const Mlp> mlps, const PlanOptions& options = {});
+  void prepare(const Mlp& mlp, const PlanOptions& options = {}) { prepare(std::span(&mlp, 1), options); }
 
   /// Bytes of workspace that run() would need. Throws as run(). Any thread.
   std::int64_t workspace_bytes(const Mlp& mlp, const PlanOptions& options = {}) const;
@@ -285,17 +291,18 @@ class GLGEMM_EXPORT Engine {
   /// free now; half of the main memory if the driver computes on the CPU; 1 GiB if the driver does not say.
   std::int64_t device_memory_bytes() const;
 
-  /// Compiles the programs that the products need and runs each once on nothing, so that no later product of such shapes, types
-  /// and layouts waits for the driver's compiler (some compile at the first dispatch). The buffers need not exist. Whether A and
-  /// B begin at multiples of 16 bytes may change the program. Blocks. Throws as make_plan and gemm; if shapes disagree, the
-  /// message has the product's number.
+  /// Compiles the programs that the products need, runs each once on nothing, and makes room in the engine's workspace: no later
+  /// product of such shapes, types and layouts waits for the driver's compiler (some compile at the first dispatch) or allocates.
+  /// The buffers need not exist, and their names may be 0. Whether A and B begin at multiples of 16 bytes may change the program.
+  /// Blocks. Throws as gemm(); if shapes disagree, the message has the product's number.
   void prepare(std::span<const Gemm> products, const PlanOptions& options = {});
+  void prepare(const Gemm& product, const PlanOptions& options = {}) { prepare(std::span(&product, 1), options); }
   /// Copies a B that many products use into a matrix of its own, in the form that this engine's kernels read fastest. Enqueues;
   /// does not wait.
   /// @throws std::invalid_argument  the view leaves its buffer or is misaligned, is quantised or indexed, or its buffer is mapped
   ///                                as gemm() says
   /// @throws OutOfMemory            with the bytes asked for
-  PackedOperand prepack(const BufferView& b, Op op = Op::none);
+  [[nodiscard]] PackedOperand prepack(const BufferView& b, Op op = Op::none);
 
   /// Copies the elements of a matrix from host memory to a buffer. `from` holds the view's stored lines (rows if row-major,
   /// columns if column-major), each `ld` elements behind the one before; 0: without gaps. May return before the device has the
@@ -314,10 +321,10 @@ class GLGEMM_EXPORT Engine {
   void barrier(Use next);
 
   /// A fence behind all commands that anybody has enqueued in this context so far.
-  Fence fence();
+  [[nodiscard]] Fence fence();
 
   /// Saves OpenGL state now and restores it when the scope ends.  @throws std::invalid_argument  a scope is alive already
-  Scope scope();
+  [[nodiscard]] Scope scope();
 
   /// Deletes the engine's OpenGL objects. Afterwards only the destructor, release() and abandon() may be called.
   /// Device matrices free theirs themselves.

@@ -61,7 +61,7 @@ struct BufferView {
   unsigned buffer = 0;    ///< the name of a buffer object of the engine's context or share group
   std::int64_t rows = 0;  ///< of the matrix as stored, before any op
   std::int64_t columns = 0;
-  std::int64_t ld = 0;            ///< leading dimension: elements from a stored line to the next; 0: no gaps
+  std::int64_t ld = 0;            ///< leading dimension: elements from a row (column-major: column) to the next; 0: no gaps
   std::int64_t offset_bytes = 0;  ///< of element (0, 0) in the buffer, a multiple of the element's size
   Layout layout = Layout::row_major;
   Type type = Type::f32;

@@ -389,9 +389,12 @@ typedef struct glgemm_report {
   size_t struct_size;
   int64_t slices;
   int64_t dispatches;
-  int64_t kernel_time_ns;  ///< on the GPU, from before the first dispatch to after the last
+  /// From before the first dispatch to after the last, by the device's clock; where glgemm_device_info.device_clock is 0, by the
+  /// host's, with the time that it waited.
+  int64_t kernel_time_ns;
   int64_t total_time_ns;   ///< glgemm_multiply: on the host's clock, uploads and download included; 0 else
-  char kernel[128];        ///< the kernel that ran, as glgemm_options takes it
+  const char* kernel;      ///< the kernel that ran, as glgemm_options takes it; the text lives as long as the library
+  int32_t precision;       ///< GLGEMM_PRECISION_STANDARD, ...: in which it ran
 } glgemm_report;
 
 /// What the context says of itself, and what the engine found. The strings live as long as the engine.
@@ -448,8 +451,8 @@ typedef struct glgemm_job_info {
   int64_t advances;  ///< calls of glgemm_job_advance() that enqueued something
   int64_t slices;
   int64_t dispatches;
-  double rate;       ///< multiply-adds in a second of the program that runs next, as far as the engine knows; 0: not yet
-  char kernel[128];  ///< as glgemm_options takes it
+  double rate;         ///< multiply-adds in a second of the program that runs next, as far as the engine knows; 0: not yet
+  const char* kernel;  ///< as in glgemm_report; of a convolution or a network the first one
 } glgemm_job_info;
 
 /// A rectangle of a matrix as it is stored. This struct does not grow.
@@ -568,7 +571,9 @@ typedef struct glgemm_stream_report {
   int64_t total_time_ns;
   int64_t contexts_lost;  ///< how often the product went on in a new context
   int64_t out_of_memory;  ///< how often the product went on with smaller pieces, since the driver had too little memory
-  char kernel[128];       ///< as glgemm_options takes it
+  const char* kernel;     ///< as in glgemm_report
+  double planned_bytes;   ///< that all pieces move by the plan with which it began
+  double bound_bytes;     ///< the least that any cut moves
 } glgemm_stream_report;
 
 /// Set struct_size to `size`, which is sizeof of the struct, and all else to the defaults. @return GLGEMM_INVALID_ARGUMENT for a
@@ -651,21 +656,18 @@ GLGEMM_EXPORT glgemm_status glgemm_engine_device_memory_bytes(const glgemm_engin
 
 /// C = A B for matrices in host memory, row-major without gaps: A is m x k, B is k x n, C is m x n; m, n or k may be 0.
 ///
-/// A and B are of `type`, C of glgemm_accumulator(type). Uploads A and B, multiplies, waits, and reads C back. fp32 arithmetic
-/// for f32 and narrower floats: |C - A B| <= gamma_k |A| |B| componentwise. A matrix without elements may be NULL.
+/// A is of `type_a`, B of `type_b`, and C of the type of their sums: glgemm_accumulator() of the type where both have one,
+/// GLGEMM_F32 for two types of floats, GLGEMM_I32 for GLGEMM_I8 with GLGEMM_U8. Uploads A and B, multiplies, waits, and reads C
+/// back; nothing is converted on the host. fp32 arithmetic for f32 and narrower floats: |C - A B| <= gamma_k |A| |B|
+/// componentwise. A matrix without elements may be NULL.
 /// @param options, report  may be NULL
-/// @return GLGEMM_INVALID_ARGUMENT  a negative size, or a number that is no type
+/// @return GLGEMM_INVALID_ARGUMENT  a negative size, a number that is no type, or two types without a common type of sums
 /// @return GLGEMM_UNSUPPORTED       options->kernel cannot run this, or the driver lacks the type; nothing has been uploaded
 /// @return GLGEMM_OUT_OF_MEMORY     a buffer could not be had; the message has the bytes
 /// @return GLGEMM_DEVICE_LOST       the context was lost on the way; C may hold anything
-GLGEMM_EXPORT glgemm_status glgemm_multiply(glgemm_engine* engine, int32_t type, int64_t m, int64_t n, int64_t k, const void* a,
-                                            const void* b, void* c, const glgemm_options* options, glgemm_report* report);
-/// As glgemm_multiply(), with A of `type_a` and B of `type_b`; C is of the type of their sums, which glgemm_product tells:
-/// GLGEMM_F32 for two types of floats, GLGEMM_I32 for GLGEMM_I8 with GLGEMM_U8. Nothing is converted on the host.
-/// @return GLGEMM_INVALID_ARGUMENT  as glgemm_multiply(), or products of the two types have no common type of sums
-GLGEMM_EXPORT glgemm_status glgemm_multiply_two_types(glgemm_engine* engine, int32_t type_a, int32_t type_b, int64_t m, int64_t n,
-                                                      int64_t k, const void* a, const void* b, void* c,
-                                                      const glgemm_options* options, glgemm_report* report);
+GLGEMM_EXPORT glgemm_status glgemm_multiply(glgemm_engine* engine, int32_t type_a, int32_t type_b, int64_t m, int64_t n, int64_t k,
+                                            const void* a, const void* b, void* c, const glgemm_options* options,
+                                            glgemm_report* report);
 
 /// Enqueues C = act(alpha op(A) op(B) + beta C + D + bias) on the context's command stream; does not wait for the GPU.
 ///

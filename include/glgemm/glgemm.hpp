@@ -1,8 +1,8 @@
 // What an application needs that multiplies matrices with OpenGL compute shaders in its own context.
 //
-// Further headers are for those who want more: inspect.hpp (what runs and why), tuning.hpp (tables of the fastest kernels),
-// streaming.hpp (matrices larger than the device), accelerators.hpp (several devices at once), verify.hpp (whether a result is
-// right), headless.hpp (a context without a window), glm.hpp (glm's matrices).
+// Further headers are for those who want more: streaming.hpp (matrices larger than the device), accelerators.hpp (several devices
+// at once), verify.hpp (whether a result is right), headless.hpp (a context without a window), glm.hpp (glm's matrices); and, of
+// which nothing is promised, inspect.hpp (what runs and why) and what goes with it.
 #pragma once
 
 #include <glgemm/convolution.hpp>

@@ -515,8 +515,8 @@ struct StreamPlan {
   /// How one window of k of a whole piece runs. Smaller pieces at C's edges take the same kernel.
   Plan window;
   /// The bytes of a strip, and the number of strips. Each transfer of a part of A, B or C to the device fills a strip. There are
-  /// enough for a window, so that the host fills the next window's while the device works (two strips within a memory_limit); one
-  /// strip if the device is the CPU, which fills it itself.
+  /// enough for a window, so that the host fills the next window's while the device works (two strips within a
+  /// memory_limit_bytes); one strip if the device is the CPU, which fills it itself.
   std::int64_t strip_bytes = 0;
   int strips = 1;
   /// The bytes of all buffers on the device, and of all buffers on the host. A driver that computes on the CPU has all on the

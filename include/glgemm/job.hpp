@@ -30,7 +30,7 @@ struct JobReport {
 ///     each frame: if (!job.done()) job.advance(std::chrono::milliseconds(4));
 ///
 /// Made by Engine::start(). Made, used and destroyed on a thread on which the engine's context is current (an abandoned engine's
-/// jobs may be destroyed anywhere; plan(), progress(), done(), cancel() and report() need no context). It may outlive the Engine
+/// jobs may be destroyed anywhere; kernel(), progress(), done(), cancel() and report() need no context). It may outlive the Engine
 /// object, not its context, and can then only be destroyed.
 class GLGEMM_EXPORT Job {
  public:

@@ -1,4 +1,4 @@
-// What a device and its driver can do, as data. A part of inspect.hpp.
+// What a device and its driver can do, as data. Goes with inspect.hpp: nothing here is promised.
 #pragma once
 
 #include <array>

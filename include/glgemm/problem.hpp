@@ -1,4 +1,5 @@
-// What is multiplied, as far as planning is concerned: shapes, types and layouts, without buffers. A part of inspect.hpp.
+// What is multiplied, as far as planning is concerned: shapes, types and layouts, without buffers. Goes
+// with inspect.hpp: nothing here is promised.
 #pragma once
 
 #include <cstdint>

@@ -141,9 +141,9 @@ struct HostGemm {
 struct StreamOptions {
   /// The most bytes that buffers on the device may have together. 0: 7/8 of what the driver reports as free (a driver that
   /// computes on the CPU: half of the main memory; one that does not say: 1 GiB).
-  std::int64_t device_memory_limit = 0;
+  std::int64_t device_memory_limit_bytes = 0;
   /// The most bytes that buffers on the device and on the host may have together. 0: no limit but the device's.
-  std::int64_t memory_limit = 0;
+  std::int64_t memory_limit_bytes = 0;
   PlanOptions plan{};
   /// Called when the context was lost: makes a new one current on this thread and returns an engine in it. The product then goes
   /// on from the last finished piece. Without it, DeviceLost is the caller's.

@@ -1,5 +1,5 @@
-// What a tuner found: tables of the fastest kernels for devices, drivers and shapes, as `glgemm tune` writes them. A part of
-// inspect.hpp.
+// What a tuner found: tables of the fastest kernels for devices, drivers and shapes, as `glgemm tune` writes them. Goes
+// with inspect.hpp: nothing here is promised.
 //
 // Everything here may be called from any thread. No OpenGL.
 #pragma once

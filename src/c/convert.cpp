@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <mutex>
+#include <set>
 #include <span>
 
 #include <glgemm/error.hpp>
@@ -184,6 +186,13 @@ Batch Products::batch(const glgemm_batch& given) {
           .betas = scalars(given.betas)};
 }
 
+const char* kept(const std::string& kernel) {
+  static std::mutex mutex;
+  static std::set<std::string> kernels;
+  const std::lock_guard lock(mutex);
+  return kernels.insert(kernel).first->c_str();
+}
+
 glgemm_device_info from_device(const DeviceInfo& device) {
   glgemm_device_info result{};
   result.vendor = device.vendor.c_str();
@@ -282,8 +291,8 @@ StreamOptions to_options(const Arguments& in, const glgemm_stream_options* given
   StreamOptions result;
   if (!given) return result;
   const glgemm_stream_options options = in.read(given, "options");
-  result.device_memory_limit = options.device_memory_limit_bytes;
-  result.memory_limit = options.memory_limit_bytes;
+  result.device_memory_limit_bytes = options.device_memory_limit_bytes;
+  result.memory_limit_bytes = options.memory_limit_bytes;
   result.plan = to_options(in, options.plan, "plan");
   if (options.progress)
     result.progress = [in, progress = options.progress, user = options.user](double share) {

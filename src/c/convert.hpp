@@ -118,11 +118,8 @@ class Mlps {
   std::vector<std::vector<MlpLayer>> layers_;  // which may move, their elements do not
 };
 
-/// A kernel's text, as the reports hold it; `text` is zeroed.
-template <std::size_t size>
-void write_text(const std::string& kernel, char (&text)[size]) {
-  kernel.copy(text, size - 1);
-}
+/// A kernel's text, which is kept as long as the library is loaded: a process runs a few dozens of them.
+const char* kept(const std::string& kernel);
 
 /// Runs `work`, which fills a C++ report if C wants one.
 template <class Work>
@@ -131,9 +128,10 @@ void with_report(const Arguments& in, glgemm_report* given, Work&& work) {
   in.read(given, "report");
   Report report;
   work(&report);
-  glgemm_report result{0, report.slices, report.dispatches, report.kernel_time.count(), report.total_time.count(), ""};
-  write_text(report.kernel, result.kernel);
-  in.write(given, result, "report");
+  in.write(given,
+           {0, report.slices, report.dispatches, report.kernel_time.count(), report.total_time.count(), kept(report.kernel),
+            static_cast<std::int32_t>(report.precision)},
+           "report");
 }
 
 }  // namespace c_api

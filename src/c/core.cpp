@@ -199,15 +199,15 @@ GLGEMM_C_INIT(glgemm_epilogue, epilogue, )
 GLGEMM_C_INIT(glgemm_quantization, quantization, defaults.codes_type = static_cast<int32_t>(Quantization().codes))
 GLGEMM_C_INIT(glgemm_product, product, defaults.alpha.re = 1)
 GLGEMM_C_INIT(glgemm_options, options, defaults = from_options({}))
-GLGEMM_C_INIT(glgemm_report, report, )
+GLGEMM_C_INIT(glgemm_report, report, defaults.kernel = "")
 GLGEMM_C_INIT(glgemm_device_info, info, defaults.vendor = defaults.renderer = defaults.version = defaults.processor = "")
 GLGEMM_C_INIT(glgemm_engine_options, options, defaults = from_engine_options({}))
-GLGEMM_C_INIT(glgemm_job_info, info, )
+GLGEMM_C_INIT(glgemm_job_info, info, defaults.kernel = "")
 GLGEMM_C_INIT(glgemm_host_epilogue, epilogue, )
 GLGEMM_C_INIT(glgemm_host_quantization, quantization, )
 GLGEMM_C_INIT(glgemm_host_product, product, defaults.alpha.re = 1)
 GLGEMM_C_INIT(glgemm_stream_options, options, )
-GLGEMM_C_INIT(glgemm_stream_report, report, )
+GLGEMM_C_INIT(glgemm_stream_report, report, defaults.kernel = "")
 
 glgemm_status glgemm_engine_create(glgemm_get_proc_address get_proc_address, const glgemm_engine_options* options,
                                    glgemm_engine** engine) {

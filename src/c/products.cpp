@@ -9,19 +9,8 @@
 using namespace glgemm;
 using namespace glgemm::c_api;
 
-glgemm_status glgemm_multiply(glgemm_engine* engine, int32_t type, int64_t m, int64_t n, int64_t k, const void* a, const void* b,
-                              void* c, const glgemm_options* options, glgemm_report* report) {
-  return call(__func__, [&](const Arguments& in) {
-    Engine& used = in.need(engine, "engine").engine;
-    const Type of_both = to_type(in, type);
-    with_report(in, report, [&](Report* filled) {
-      CAccess::multiply(used, in, of_both, of_both, m, n, k, a, b, c, to_options(in, options), filled);
-    });
-  });
-}
-glgemm_status glgemm_multiply_two_types(glgemm_engine* engine, int32_t type_a, int32_t type_b, int64_t m, int64_t n, int64_t k,
-                                        const void* a, const void* b, void* c, const glgemm_options* options,
-                                        glgemm_report* report) {
+glgemm_status glgemm_multiply(glgemm_engine* engine, int32_t type_a, int32_t type_b, int64_t m, int64_t n, int64_t k, const void* a,
+                              const void* b, void* c, const glgemm_options* options, glgemm_report* report) {
   return call(__func__, [&](const Arguments& in) {
     Engine& used = in.need(engine, "engine").engine;
     with_report(in, report, [&](Report* filled) {
@@ -140,9 +129,9 @@ glgemm_status glgemm_job_progress(const glgemm_job* job, glgemm_job_info* info) 
   return call(__func__, [&](const Arguments& in) {
     const Job& used = in.need(job, "job").job;
     const JobReport report = used.report();
-    glgemm_job_info result{0, used.done(), used.progress(), report.advances, report.slices, report.dispatches, report.rate, ""};
-    write_text(to_string(plan_of(used).kernel), result.kernel);
-    in.write(info, result, "info");
+    in.write(info,
+             {0, used.done(), used.progress(), report.advances, report.slices, report.dispatches, report.rate, kept(used.kernel())},
+             "info");
   });
 }
 glgemm_status glgemm_job_cancel(glgemm_job* job) {
@@ -182,7 +171,9 @@ glgemm_status glgemm_multiply_streamed(glgemm_engine* engine, const glgemm_host_
     result.total_time_ns = did.total_time.count();
     result.contexts_lost = did.contexts_lost;
     result.out_of_memory = did.out_of_memory;
-    write_text(did.kernel, result.kernel);
+    result.kernel = kept(did.kernel);
+    result.planned_bytes = did.planned_bytes;
+    result.bound_bytes = did.bound_bytes;
     in.write(report, result, "report");
   });
 }

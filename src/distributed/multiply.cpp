@@ -341,8 +341,8 @@ TiledOperand arrays_of(const std::string& name, const TiledMatrix& matrix, const
 
 Operands check(const ClusterState& cluster, const TiledGemm& p, const TiledOptions& options) {
   validate(problem_of(p));
-  if (options.run_k < 0 || options.memory_limit < 0)
-    refuse("run_k is {} and memory_limit {}", options.run_k, options.memory_limit);
+  if (options.run_k < 0 || options.memory_limit_bytes < 0)
+    refuse("run_k is {} and memory_limit_bytes {}", options.run_k, options.memory_limit_bytes);
   const bool a_rows = p.op_a == Op::none, b_rows = p.op_b == Op::none;
   const auto matrix = [&](const char* name, const TileDescriptor& descriptor, const void* data, Type type, std::int64_t rows,
                           std::int64_t columns) {
@@ -483,7 +483,7 @@ void Cluster::multiply(const TiledGemm& product, const TiledOptions& options, Ti
     if (product.c_type != sum_type(product.a_format.type, product.b_format.type) && tasks->runs() > 1)
       sums.emplace(operands.c, product.c_type, cluster.rank);
     require_memory(*tasks, run_k, sums ? sums->size_bytes() : 0,
-                   options.memory_limit > 0 ? options.memory_limit : available_memory() / sharers);
+                   options.memory_limit_bytes > 0 ? options.memory_limit_bytes : available_memory() / sharers);
     if (!sums) return;
     operands.c = sums->begin(product.beta != Scalar(0));
     of_tasks.c_type = Type::f32;

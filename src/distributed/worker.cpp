@@ -132,7 +132,7 @@ StreamReport run_task(const TiledGemm& product, const TaskTiles& tiles, Scalar b
   const auto bytes_of = [](const HostMatrix& matrix, Type type) { return matrix.rows * matrix.columns * element_bytes(type); };
   const Type sums = sum_type(local.a.type, local.b.type);
   const std::int64_t bytes = bytes_of(local.a, sums) + bytes_of(local.b, sums) + bytes_of(local.c, sums);
-  options.device_memory_limit = 4 * bytes + (std::int64_t{64} << 20);
+  options.device_memory_limit_bytes = 4 * bytes + (std::int64_t{64} << 20);
   StreamReport report;
   multiply(accelerator->engine, local, options, &report);
   return report;

@@ -25,6 +25,7 @@
 #include "engine/ready.hpp"
 #include "engine/validate.hpp"
 #include "gl/arithmetic.hpp"
+#include "gl/context.hpp"
 #include "kernels/kernels.hpp"
 #include "plan/problem.hpp"
 
@@ -164,6 +165,16 @@ Problem problem_of(const Gemm& product) {
 
 std::int64_t Engine::workspace_bytes(const Gemm& product, const PlanOptions& options) const {
   return make_plan(*this, problem_of(product), options).workspace.size_bytes;
+}
+
+std::int64_t Engine::device_memory_bytes() const {
+  constexpr std::int64_t unknown = std::int64_t{1} << 30;
+  if (state_->limits.cpu) {
+    const std::int64_t memory = main_memory_bytes();
+    return memory > 0 ? memory / 2 : unknown;
+  }
+  const std::int64_t free = gl::free_memory_bytes(state_->api);
+  return free > 0 ? free / 8 * 7 : unknown;
 }
 
 void Engine::gemm(const Gemm& product, const PlanOptions& options, Report* report) {

@@ -195,9 +195,15 @@ class GemvFamily final : public FamilyOf<ProductFamily, about, list> {
     return g.shared_b == 0 || g.tile_n == 1;
   }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
+    // Lanes along k read different elements of B, lanes that broadcast tell each other theirs, and a workgroup that shares B reads it
+    // once.
     const Gemv k = read(kernel);
+    const double workgroups = static_cast<double>(ceil_div(problem.m, block_of(kernel).rows)),
+                 of_each = static_cast<double>(k.workgroup) / (k.lanes_k * k.broadcast);
+    const bool shares = k.shared_b == 1;
     return {.buffer_reads_of_a = static_cast<double>(ceil_div(problem.n, k.tile_n)),
-            .buffer_reads_of_b = static_cast<double>(ceil_div(problem.m, block_of(kernel).rows)) * k.workgroup};
+            .buffer_reads_of_b = workgroups * (shares ? 1 : of_each),
+            .shared_reads_of_b = shares ? workgroups * of_each : 0};
   }
 
   std::int64_t k_step(const Kernel&) const override { return 16; }  // what 16 bytes may hold

@@ -88,6 +88,9 @@ py::dict device_dict(const DeviceInfo& device) {
   result["version"] = device.version;
   result["software"] = device.software;
   result["processor"] = device.processor;
+  result["device_clock"] = device.device_clock;
+  result["f64"] = device.f64;
+  result["storage_block_bytes"] = device.storage_block_bytes;
   return result;
 }
 

@@ -89,8 +89,8 @@ HostGemm host_gemm_of(const HostProduct& product, const Terms& terms, const Chec
 
 StreamOptions options_of(const Terms& terms, const StreamTerms& settings, const Check& check) {
   StreamOptions options;
-  options.device_memory_limit = settings.device_memory_limit;
-  options.memory_limit = settings.memory_limit;
+  options.device_memory_limit_bytes = settings.device_memory_limit_bytes;
+  options.memory_limit_bytes = settings.memory_limit_bytes;
   options.plan = terms.options;
   options.progress = [check, progress = settings.progress.is_none() ? nullptr : &settings.progress](double share) {
     check();
@@ -204,18 +204,19 @@ class Devices {
 
 thread_local const Devices* Devices::Reports::on_this_thread = nullptr;
 
-StreamTerms stream_terms_of(const py::object& device_memory_limit, const py::object& memory_limit, const py::object& progress) {
+StreamTerms stream_terms_of(const py::object& device_memory_limit_bytes, const py::object& memory_limit_bytes,
+                            const py::object& progress) {
   const auto bytes = [](const char* name, const py::object& given) {
     return value_of<std::int64_t>(fmt::format("stream: {}", name), given, "a number of bytes");
   };
-  return {bytes("device_memory_limit", device_memory_limit), bytes("memory_limit", memory_limit), progress};
+  return {bytes("device_memory_limit_bytes", device_memory_limit_bytes), bytes("memory_limit_bytes", memory_limit_bytes), progress};
 }
 
 }  // namespace
 
 void define_stream(py::module_& module) {
   py::class_<StreamTerms>(module, "StreamTerms")
-      .def(py::init(&stream_terms_of), py::arg("device_memory_limit") = 0, py::arg("memory_limit") = 0,
+      .def(py::init(&stream_terms_of), py::arg("device_memory_limit_bytes") = 0, py::arg("memory_limit_bytes") = 0,
            py::arg("progress") = py::none());
   py::class_<Devices>(module, "Devices")
       .def(py::init<const std::string&>())

@@ -13,8 +13,8 @@ namespace glgemm::python {
 
 /// What the caller of a streamed product decides beside its terms.
 struct StreamTerms {
-  std::int64_t device_memory_limit = 0;
-  std::int64_t memory_limit = 0;
+  std::int64_t device_memory_limit_bytes = 0;
+  std::int64_t memory_limit_bytes = 0;
   py::object progress = py::none();  ///< called with the share that is done; may raise, which ends the product
 };
 

@@ -52,14 +52,14 @@ SharedProduct::SharedProduct(const HostGemm& product, const StreamOptions& optio
     : problem_(problem_of(product)),
       product_(with_calls(product)),
       options_(options),
-      memory_limit_(options.memory_limit),
+      memory_limit_(options.memory_limit_bytes),
       min_seconds_(seconds(min_piece)),
       products_(static_cast<double>(std::max<std::int64_t>(1, problem_.k))),
       workers_(workers),
       on_cpu_(std::ranges::count_if(workers, [](const Worker& one) { return limits_of(*one.engine).cpu; })) {
   check_functions(product);
-  if (options.memory_limit > 0)
-    options_.memory_limit = std::max<std::int64_t>(1, options.memory_limit / static_cast<std::int64_t>(workers.size()));
+  if (options.memory_limit_bytes > 0)
+    options_.memory_limit_bytes = std::max<std::int64_t>(1, options.memory_limit_bytes / static_cast<std::int64_t>(workers.size()));
 }
 
 void SharedProduct::run(const OnEach& on_each) {
@@ -73,9 +73,9 @@ void SharedProduct::run(const OnEach& on_each) {
 
 void SharedProduct::plan(Worker& one) noexcept {
   try {
-    std::int64_t limit = options_.device_memory_limit;
+    std::int64_t limit = options_.device_memory_limit_bytes;
     // Engines that compute on the CPU share the main memory.
-    if (limit == 0 && options_.memory_limit == 0 && limits_of(*one.engine).cpu && on_cpu_ > 1)
+    if (limit == 0 && options_.memory_limit_bytes == 0 && limits_of(*one.engine).cpu && on_cpu_ > 1)
       limit = one.engine->device_memory_bytes() / on_cpu_;
     try {
       plan_within(one, limit);
@@ -108,7 +108,7 @@ void SharedProduct::report_plan(const Worker& one) {
 
 void SharedProduct::plan_within(Worker& one, std::int64_t device_limit) {
   StreamOptions options = options_;
-  options.device_memory_limit = one.device_limit = device_limit;
+  options.device_memory_limit_bytes = one.device_limit = device_limit;
   one.plan = Streamer::ready_plan(*one.engine, problem_, options);
   const std::lock_guard lock(mutex_);
   if (queue_) queue_->narrow(across(one.plan));
@@ -149,7 +149,7 @@ void SharedProduct::fit(Worker& one) noexcept try {
   if (along(one.plan) <= max_length_) return;
   StreamOptions options = options_;
   options.plan.kernel = one.plan.window.kernel;
-  options.device_memory_limit = one.plan.device_bytes;
+  options.device_memory_limit_bytes = one.plan.device_bytes;
   Problem piece = problem_;
   (by_columns_ ? piece.m : piece.n) = std::min(along(one.plan), round_up(max_length_, block_lines(one.plan)));
   (by_columns_ ? piece.n : piece.m) = across(one.plan);

@@ -459,7 +459,7 @@ StreamPlan least_plan(const Request& x) {
     needed.both = all;
   }
   // To raise one number for both is enough.
-  const bool is_given = x.options.device_memory_limit > 0 && x.options.device_memory_limit != limits.both;
+  const bool is_given = x.options.device_memory_limit_bytes > 0 && x.options.device_memory_limit_bytes != limits.both;
   if ((is_given || limits.both == 0) && least.device_bytes > x.memory.device) {
     limits.device = x.memory.device;
     needed.device = least.device_bytes;
@@ -500,9 +500,9 @@ StreamPlan make_stream_plan(const Problem& problem, const Limits& limits, std::i
 StreamPlan make_stream_plan(const Problem& problem, PlannerInputs inputs, std::int64_t device_memory,
                             const StreamOptions& options) {
   validate(problem);
-  if (options.device_memory_limit < 0 || options.memory_limit < 0)
+  if (options.device_memory_limit_bytes < 0 || options.memory_limit_bytes < 0)
     throw std::invalid_argument(
-        fmt::format("multiply: a limit of {} bytes", std::min(options.device_memory_limit, options.memory_limit)));
+        fmt::format("multiply: a limit of {} bytes", std::min(options.device_memory_limit_bytes, options.memory_limit_bytes)));
   if (problem.batch != 1 || problem.items) throw std::invalid_argument("multiply: a batch is streamed item by item");
   Limits& limits = inputs.limits;
   if (limits.vendor != VendorLibrary::not_asked) limits.vendor = VendorLibrary::uncut;
@@ -510,10 +510,10 @@ StreamPlan make_stream_plan(const Problem& problem, PlannerInputs inputs, std::i
   for (Operand* operand : {&dense.a, &dense.b, &dense.c, &dense.d}) operand->ld = 0;
   if (problem.m == 0 || problem.n == 0) return {.problem = dense, .window = make_plan(dense, inputs, options.plan)};
 
-  const std::int64_t device_limit = options.device_memory_limit > 0          ? options.device_memory_limit
-                                    : options.memory_limit > 0 && limits.cpu ? options.memory_limit
+  const std::int64_t device_limit = options.device_memory_limit_bytes > 0          ? options.device_memory_limit_bytes
+                                    : options.memory_limit_bytes > 0 && limits.cpu ? options.memory_limit_bytes
                                                                              : device_memory;
-  const Request request{dense, inputs, options, {device_limit, options.memory_limit}};
+  const Request request{dense, inputs, options, {device_limit, options.memory_limit_bytes}};
   const StreamPlan least = least_plan(request);
   if (excess(least, request.memory) > 0) refuse_memory(request, least);
 

@@ -9,7 +9,6 @@
 
 #include "base/elements.hpp"
 #include "base/quantization.hpp"
-#include "base/system.hpp"
 #include "engine/validate.hpp"
 #include "kernels/kernels.hpp"
 #include "plan/piece.hpp"
@@ -47,16 +46,6 @@ bool stays(const Plan& plan, Role as_run) {
 }
 
 }  // namespace
-
-std::int64_t Engine::device_memory_bytes() const {
-  constexpr std::int64_t unknown = std::int64_t{1} << 30;
-  if (state_->limits.cpu) {
-    const std::int64_t memory = main_memory_bytes();
-    return memory > 0 ? memory / 2 : unknown;
-  }
-  const std::int64_t free = gl::free_memory_bytes(state_->api);
-  return free > 0 ? free / 8 * 7 : unknown;
-}
 
 // ---- One engine
 

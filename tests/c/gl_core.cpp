@@ -131,7 +131,7 @@ TEST_CASE("C: the codes of errors, and each thread's last message") {
   CEngine engine;
   float x[1] = {3};
   const auto multiply = [&](glgemm_engine* with, const glgemm_options* options = nullptr) {
-    return glgemm_multiply(with, GLGEMM_F32, 1, 1, 1, x, x, x, options, nullptr);
+    return glgemm_multiply(with, GLGEMM_F32, GLGEMM_F32, 1, 1, 1, x, x, x, options, nullptr);
   };
   // A kernel that no driver compiles.
   EngineOptions nonsense;

@@ -366,7 +366,7 @@ TEST_CASE("C: options of products, of streams and of engines") {
   const glgemm_host_product empty = initialised(glgemm_host_product_init);
   const StreamOptions all = c_api::to_streamed(in, &empty, &stream).options;
   CHECK(all.plan.kernel == parse_kernel("naive"));
-  same({all.plan.workspace_bytes, all.plan.split_k, all.device_memory_limit, all.memory_limit}, {1, 2, 3, 4});
+  same({all.plan.workspace_bytes, all.plan.split_k, all.device_memory_limit_bytes, all.memory_limit_bytes}, {1, 2, 3, 4});
   CHECK(all.plan.precision == Precision::reproducible);
   CHECK(all.done == std::vector<Section>{{1, 2, 3, 4}, {5, 6, 7, 8}});
 

@@ -80,7 +80,7 @@ TEST_CASE("C: no memory for products on the device") {
   check_allocations({"gemm_grouped", {[&] { return glgemm_gemm_grouped(engine, &product, 1, &options); }}});
   check_allocations({"workspace_bytes", {[&] { return glgemm_workspace_bytes(engine, &product, &options, &bytes); }}});
   check_allocations({"multiply", {[&] {
-                       return glgemm_multiply(engine, GLGEMM_F32, 3, 3, 2, example.a_data, example.b_data, c, &options, &report);
+                       return glgemm_multiply(engine, GLGEMM_F32, GLGEMM_F32, 3, 3, 2, example.a_data, example.b_data, c, &options, &report);
                      }}});
   glgemm_packed* packed = nullptr;
   check_allocations({"prepack",

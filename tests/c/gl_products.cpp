@@ -17,12 +17,13 @@ TEST_CASE("C: products of arrays, and reports") {
   options.kernel = "tiled:tile=2";
   glgemm_report report = initialised(glgemm_report_init);
   std::vector<float> c(9);
-  works(glgemm_multiply(example.engine, GLGEMM_F32, 3, 3, 2, example.a_data, example.b_data, c.data(), &options, &report));
+  works(glgemm_multiply(example.engine, GLGEMM_F32, GLGEMM_F32, 3, 3, 2, example.a_data, example.b_data, c.data(), &options, &report));
   CHECK_RESULT(c == example.right);
   CHECK(report.total_time_ns > 0);
   works(glgemm_gemm(example.engine, &example.product, &options, &report));
   CHECK_RESULT(example.result() == example.right);
   CHECK(std::string(report.kernel) == options.kernel);
+  CHECK(report.precision == GLGEMM_PRECISION_STANDARD);
   CHECK(report.slices == 1);
   CHECK(report.dispatches == 1);
   CHECK(report.kernel_time_ns > 0);
@@ -31,7 +32,7 @@ TEST_CASE("C: products of arrays, and reports") {
   const std::uint8_t bytes[] = {255, 200};
   std::int32_t sum = 0;
   const auto multiply = [&](std::int32_t type_a, std::int32_t type_b) {
-    return glgemm_multiply_two_types(example.engine, type_a, type_b, 1, 1, 2, signs, bytes, &sum, nullptr, nullptr);
+    return glgemm_multiply(example.engine, type_a, type_b, 1, 1, 2, signs, bytes, &sum, nullptr, nullptr);
   };
   works(multiply(GLGEMM_I8, GLGEMM_U8));
   CHECK_RESULT(sum == -255 + 20000);
@@ -263,6 +264,8 @@ TEST_CASE("C: streamed products") {
   CHECK(whole.bytes_to_device == of_cpp.bytes_to_device);
   CHECK(whole.bytes_from_device == of_cpp.bytes_from_device);
   CHECK(whole.kernel == of_cpp.kernel);
+  CHECK(whole.planned_bytes == of_cpp.planned_bytes);
+  CHECK(whole.bound_bytes == of_cpp.bound_bytes);
   CHECK(whole.transfer_time_ns > 0);
   CHECK(whole.compute_time_ns > 0);
   CHECK(whole.total_time_ns >= whole.transfer_time_ns);

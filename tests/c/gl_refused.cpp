@@ -26,8 +26,8 @@ TEST_CASE("C: null pointers: engines, products, convolutions and networks") {
   REFUSES_NULL(glgemm_engine_abandon, {"engine"}, engine);
   REFUSES_NULL(glgemm_engine_device, {"engine", "info"}, engine, &info);
   REFUSES_NULL(glgemm_engine_device_memory_bytes, {"engine", "bytes"}, engine, &bytes);
-  REFUSES_NULL(glgemm_multiply, {"engine", "a", "b", "c"}, engine, GLGEMM_F32, 1, 1, 1, x, x, c, nullptr, nullptr);
-  CHECK(glgemm_multiply(engine, GLGEMM_F32, 0, 0, 5, nullptr, nullptr, nullptr, nullptr, nullptr) == GLGEMM_OK);
+  REFUSES_NULL(glgemm_multiply, {"engine", "a", "b", "c"}, engine, GLGEMM_F32, GLGEMM_F32, 1, 1, 1, x, x, c, nullptr, nullptr);
+  CHECK(glgemm_multiply(engine, GLGEMM_F32, GLGEMM_F32, 0, 0, 5, nullptr, nullptr, nullptr, nullptr, nullptr) == GLGEMM_OK);
   REFUSES_NULL(glgemm_gemm, {"engine", "product"}, engine, product, nullptr, nullptr);
   REFUSES_NULL(glgemm_gemm_grouped, {"engine", "products"}, engine, product, 1, nullptr);
   CHECK(glgemm_gemm_grouped(engine, nullptr, 0, nullptr) == GLGEMM_OK);
@@ -206,9 +206,7 @@ TEST_CASE("C: options that name nothing") {
   refused(glgemm_prepare(example.engine, &example.product, 1, &unknown), "fastest");
   refused(glgemm_workspace_bytes(example.engine, &example.product, &unknown, &bytes), "fastest");
   refused(glgemm_job_start(example.engine, &example.product, &unknown, &job), "fastest");
-  refused(glgemm_multiply(example.engine, GLGEMM_F32, 3, 3, 2, a, b, product, &unknown, nullptr), "fastest");
-  refused(glgemm_multiply_two_types(example.engine, GLGEMM_F32, GLGEMM_F32, 3, 3, 2, a, b, product, &unknown, nullptr),
-          "fastest");
+  refused(glgemm_multiply(example.engine, GLGEMM_F32, GLGEMM_F32, 3, 3, 2, a, b, product, &unknown, nullptr), "fastest");
   refused(glgemm_prepare_convolutions(example.engine, &convolution, 1, &unknown), "fastest");
   refused(glgemm_run_mlp(example.engine, &mlp, &unknown, nullptr), "fastest");
   refused(glgemm_mlp_workspace_bytes(example.engine, &mlp, &unknown, &bytes), "fastest");
@@ -261,8 +259,12 @@ TEST_CASE("C: parameters that name nothing, structs of a wrong size, and convolu
   refused(glgemm_prepack(example.engine, &example.product.b, 3, &packed), "op is 3");
   refused(glgemm_barrier(example.engine, 1u << 20), "barrier: 0x100000 is not made of uses");
   std::vector<float> product(9);
-  refused(glgemm_multiply(example.engine, no_type, 3, 3, 2, example.a_data, example.b_data, product.data(), nullptr, nullptr),
-          "type " + is_no_type);
+  refused(
+      glgemm_multiply(example.engine, no_type, GLGEMM_F32, 3, 3, 2, example.a_data, example.b_data, product.data(), nullptr, nullptr),
+      "type_a " + is_no_type);
+  refused(
+      glgemm_multiply(example.engine, GLGEMM_F32, no_type, 3, 3, 2, example.a_data, example.b_data, product.data(), nullptr, nullptr),
+      "type_b " + is_no_type);
   glgemm_matrix* matrix = nullptr;
   refused(glgemm_matrix_create(example.engine, 1, 1, no_type, &matrix), "type " + is_no_type);
   CHECK(matrix == nullptr);

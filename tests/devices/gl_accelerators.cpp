@@ -122,7 +122,7 @@ Accelerators several(int count) {
 StreamOptions streaming(std::int64_t limit = 0) {
   StreamOptions result;
   result.plan.kernel = parse_kernel("naive");
-  result.device_memory_limit = limit;
+  result.device_memory_limit_bytes = limit;
   return result;
 }
 
@@ -311,7 +311,7 @@ TEST_CASE("too little memory on one: smaller pieces, and if there are none, the 
     if (bytes == 1) try {
         run(accelerators, product, streaming(1));
       } catch (const MemoryTooSmall& refusal) {
-        stream.device_memory_limit = refusal.least.device;
+        stream.device_memory_limit_bytes = refusal.least.device;
       }
     test::reset_calls();
     product.a.read = waiting(product.a.read, [] { return test::calls().count("glBufferData") > 0; });
@@ -419,7 +419,7 @@ TEST_CASE("bad products are refused before anything runs") {
   // A limit of both together, of which each has a half: the least that is named works for one of them, and less for none.
   StreamOptions both = streaming();
   const auto refusal = [&](std::int64_t limit) {
-    both.memory_limit = limit;
+    both.memory_limit_bytes = limit;
     return message_of<std::invalid_argument>([&] { accelerators.multiply(example.product(), both); });
   };
   const std::string message = refusal(5);
@@ -428,7 +428,7 @@ TEST_CASE("bad products are refused before anything runs") {
   const std::int64_t least = std::stoll(message.substr(beginning.size()));
   CHECK(least % 2 == 0);
   CHECK(contains(refusal(least - 1), "the least is " + std::to_string(least)));
-  both.memory_limit = least;
+  both.memory_limit_bytes = least;
   accelerators.multiply(example.product(), both);
   CHECK(example.c == example.wanted);
   CHECK(contains(message_of<std::invalid_argument>([&] { accelerators.multiply(example.product(), streaming(1)); }),
@@ -608,7 +608,7 @@ TEST_CASE("reproducible: however many accelerators share a product, and however,
   const auto has_same_bits = [&](Accelerators& accelerators, const char* kernel, std::int64_t limit, Precision precision) {
     stream.plan.kernel = parse_kernel(kernel);
     stream.plan.precision = precision;
-    stream.device_memory_limit = limit;
+    stream.device_memory_limit_bytes = limit;
     c = c0;
     CHECK(elements(run(accelerators, product, stream)) == m * n);
     return test::same_bits(c, expected);

@@ -454,7 +454,7 @@ void all_refusals(Cluster& cluster) {
   refuse("memory of sums", [](TiledGemm& p, TiledOptions& o) {
     p.a_format.type = p.c_type = Type::f16;
     o.run_k = 16;
-    o.memory_limit = 1000;
+    o.memory_limit_bytes = 1000;
   });
   refuse("parts of blocks", [&](TiledGemm& p, TiledOptions&) { quantised(p, QuantizedFormat::q4_0); });
   refuse("codes of f64", [&](TiledGemm& p, TiledOptions&) {
@@ -477,7 +477,7 @@ void all_refusals(Cluster& cluster) {
     refuse("other alpha", [&](TiledGemm& p, TiledOptions&) { p.alpha = last ? 0.25 : 1.5; });
     refuse("other beta", [&](TiledGemm& p, TiledOptions&) { p.beta = std::complex(0., last ? -3. : 0.); });
     refuse("other type", [&](TiledGemm& p, TiledOptions&) { p.b_format.type = last ? Type::i32 : Type::f32; });
-    refuse("memory", [](TiledGemm&, TiledOptions& o) { o.memory_limit = 1000; });
+    refuse("memory", [](TiledGemm&, TiledOptions& o) { o.memory_limit_bytes = 1000; });
   }
   exact<float>(cluster, {20, 20, 20, 8, 8, 8});  // and it works as before
 }

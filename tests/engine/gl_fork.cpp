@@ -99,7 +99,7 @@ TEST_CASE("a forked child's products are refused, and it ends") {
                    [&] { watch->start(); }, [&] { Engine(test::get_proc_address, test::engine_options()); }});
     const float a = 2, b = 3;
     float c = 0;
-    text += error_in_c(glgemm_multiply(from_c, GLGEMM_F32, 1, 1, 1, &a, &b, &c, nullptr, nullptr));
+    text += error_in_c(glgemm_multiply(from_c, GLGEMM_F32, GLGEMM_F32, 1, 1, 1, &a, &b, &c, nullptr, nullptr));
     text += error_in_c(glgemm_gemm(from_c, &c_product, nullptr, nullptr));
     text += error_in_c(glgemm_multiply_streamed(from_c, &c_host_product, nullptr, nullptr));
     glgemm_job* job = nullptr;

@@ -85,18 +85,18 @@ struct Everything {
                                            },
                                            [&] { compile(*engine, Plan()); },
                                            [&] { compile(*engine, ConvolutionPlan()); },
-                                           [&] { engine->start(product); },
-                                           [&] { engine->start(convolution); },
-                                           [&] { engine->prepack(b->view()); },
+                                           [&] { static_cast<void>(engine->start(product)); },
+                                           [&] { static_cast<void>(engine->start(convolution)); },
+                                           [&] { static_cast<void>(engine->prepack(b->view())); },
                                            [&] { engine->upload(host.data(), 0, c->view()); },
                                            [&] { engine->download(c->view(), host.data(), 0); },
                                            [&] { engine->read_texture({}, {}); },
                                            [&] { engine->write_texture({}, {}); },
                                            [&] { engine->prepare_read_texture({}, {}); },
                                            [&] { engine->prepare_write_texture({}, {}); },
-                                           [&] { engine->fence(); },
+                                           [&] { static_cast<void>(engine->fence()); },
                                            [&] { engine->barrier(Use::anything); },
-                                           [&] { engine->scope(); },
+                                           [&] { static_cast<void>(engine->scope()); },
                                            [&] { DeviceMatrix(*engine, 1, 1); },
                                            [&] { Stopwatch watch(*engine); }};
     for (const auto& call : calls) CHECK_THROWS_WITH_AS(call(), doctest::Contains(why), Exception);
@@ -348,11 +348,11 @@ TEST_CASE(
       float host = 0;
       const std::function<void()> calls[] = {[&] { engine.gemm(product, naive); },
                                              [&] { engine.gemm(product, test::with_kernel("tiled:tile=8")); },
-                                             [&] { engine.start(product, naive); },
+                                             [&] { static_cast<void>(engine.start(product, naive)); },
                                              [&] {
                                                engine.prepare({&product, 1}, test::with_kernel("small"));
                                              },
-                                             [&] { engine.prepack(b.view()); },
+                                             [&] { static_cast<void>(engine.prepack(b.view())); },
                                              [&] { engine.upload(&host, 0, c.view()); },
                                              [&] { engine.download(c.view(), &host, 0); },
                                              [&] { engine.read_texture({.texture = 1}, tensor); },

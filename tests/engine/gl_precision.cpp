@@ -135,7 +135,7 @@ TEST_CASE("reproducible: a streamed product has the same bits, and so has one wi
   product.epilogue.activation = Activation::relu();
   StreamOptions options;
   options.plan.precision = Precision::reproducible;
-  options.device_memory_limit = 400 << 10;
+  options.device_memory_limit_bytes = 400 << 10;
   StreamReport report;
   multiply(engine, product, options, &report);
   CHECK(report.pieces > 1);

@@ -317,7 +317,7 @@ TEST_CASE("refused: by prepare, jobs, several products, streams, and with progra
         refused[0]);
     Matrix<float> c(130, 110);
     const HostGemm product{.a = host_matrix(a), .b = host_matrix(b), .c = host_matrix(c)};
-    multiply(engine, product, {.device_memory_limit = 64 << 10});
+    multiply(engine, product, {.device_memory_limit_bytes = 64 << 10});
     CHECK_RESULT(all_are(c, 90.0f));
     check_refused(engine, first);
   }
@@ -341,7 +341,7 @@ TEST_CASE("refused: where no kernel is left, the message says whether the driver
     Engine engine = broken([](const ProgramKey&) { return true; }, is_refused ? refused[0] : nothing);
     for (int i = 0; i < 2; ++i) {
       CHECK_THROWS_WITH_AS(engine.multiply(a, b), said, Unsupported);
-      CHECK_THROWS_WITH_AS(multiply(engine, product, {.device_memory_limit = 64 << 10}), said, Unsupported);
+      CHECK_THROWS_WITH_AS(multiply(engine, product, {.device_memory_limit_bytes = 64 << 10}), said, Unsupported);
     }
     for (const StruckOff& each : struck_off(engine)) CHECK(each.refused == is_refused);
   }

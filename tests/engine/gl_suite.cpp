@@ -156,7 +156,7 @@ TEST_CASE("the same in small pieces: as jobs, in small blocks and grids, streame
   CHECK(run(codes, 8, seed_of_codes, way).pieces >= whole * 4);
 
   way = {};
-  way.memory_limit = 64 << 10;
+  way.memory_limit_bytes = 64 << 10;
   CHECK(run(programs, 8, seed, way).streamed_pieces >= whole * 40);
   CHECK(run(codes, 8, seed_of_codes, way).streamed_pieces >= whole * 10);
 
@@ -168,7 +168,7 @@ TEST_CASE("the same in small pieces: as jobs, in small blocks and grids, streame
   CHECK(seen.raised >= whole * 10);
 
   way = {};
-  way.memory_limit = 64 << 10;
+  way.memory_limit_bytes = 64 << 10;
   AcceleratorsOptions options;
   options.engine.experimental.edit().self_check = false;
   options.min_piece = std::chrono::nanoseconds(0);

@@ -61,7 +61,7 @@ bool streams(Engine& engine) {
     Integers x;
     const HostGemm product{.a = host_matrix(std::as_const(x.a)), .b = host_matrix(std::as_const(x.b)), .c = host_matrix(x.c)};
     StreamOptions options;
-    options.device_memory_limit = 2500 + (limits_of(engine).cpu ? 4096 : 0);
+    options.device_memory_limit_bytes = 2500 + (limits_of(engine).cpu ? 4096 : 0);
     options.plan.kernel = parse_kernel(kernel);
     multiply(engine, product, options);
     if (x.c != x.right) return false;

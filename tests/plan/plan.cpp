@@ -193,6 +193,17 @@ TEST_CASE("the walkthrough's counts of accesses: 4 x 4 matrices") {
   CHECK(tiled.bytes == 4 * (16 * 2 + 16 * 2 + 16));
 }
 
+TEST_CASE("gemv's accesses to B: by each invocation that has rows of its own, by one of those that broadcast, by each workgroup") {
+  const Problem problem = make_problem(4096, 3, 4096);
+  const Traffic own = traffic(problem, parse_kernel("gemv:tile_m=2,tile_n=4,lanes_k=16,workgroup=256"));
+  CHECK(own.buffer_reads_of_b == 2048);
+  CHECK(own.shared_reads_of_b == 0);
+  const Traffic shared = traffic(problem, parse_kernel("gemv:tile_m=2,tile_n=4,lanes_k=16,workgroup=256,shared_b=1"));
+  CHECK(shared.buffer_reads_of_b == 128);
+  CHECK(shared.shared_reads_of_b == 2048);
+  CHECK(traffic(problem, parse_kernel("gemv:tile_m=8,tile_n=4,workgroup=8,broadcast=8")).buffer_reads_of_b == 64);
+}
+
 TEST_CASE("a plan's steps sum each step of k once for each element of each item, whatever the limits and the slices") {
   std::mt19937 random(2);
   const auto pick = [&](std::initializer_list<std::int64_t> values) { return values.begin()[random() % values.size()]; };

@@ -270,6 +270,9 @@ def test_log_and_options():
     with glgemm.Engine(log=lines.append, program_cache="", tuning="", max_dispatch=0.05) as engine:
         assert np.array_equal(engine.matmul(A, A.T), A @ A.T)
         assert engine.device["renderer"]
+        assert engine.device["storage_block_bytes"] >= 1 << 24
+        assert engine.device_memory_bytes > 1 << 20
+        assert {type(engine.device[flag]) for flag in ("software", "device_clock", "f64")} == {bool}
     assert any(lines)
     with pytest.raises(ValueError, match="max_dispatch"):
         glgemm.Engine(max_dispatch=-1)

@@ -186,7 +186,7 @@ def test_kernel_split_k_and_precision(engine):
         lambda **how: glgemm.matmul(x, y, **how).numpy(),
         lambda **how: engine.gemm(1, x, y, **how).numpy(),
         lambda **how: engine.start(1, x, y, **how).result().numpy(),
-        lambda **how: glgemm.stream(a, b, device_memory_limit=200_000, progress=False, **how).result(),
+        lambda **how: glgemm.stream(a, b, device_memory_limit_bytes=200_000, progress=False, **how).result(),
     )
     # Which bits these are, tests/engine/gl_precision.cpp checks.
     bits = {name: glgemm.matmul(a, b, precision=name).tobytes() for name in ("fast", "standard", "extended", "reproducible")}

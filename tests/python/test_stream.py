@@ -22,7 +22,7 @@ def test_from_files_to_a_file(tmp_path):
     np.save(tmp_path / "b.npy", b)
     x, y = np.load(tmp_path / "a.npy", mmap_mode="r"), np.load(tmp_path / "b.npy", mmap_mode="r")
     shares = []
-    future = glgemm.stream(x, y, out=tmp_path / "c.npy", device_memory_limit=300_000, progress=shares.append)
+    future = glgemm.stream(x, y, out=tmp_path / "c.npy", device_memory_limit_bytes=300_000, progress=shares.append)
     c = future.result()
     assert isinstance(c, np.memmap) and future.progress == 1 and future.done()
     assert np.array_equal(c, a @ b) and np.array_equal(np.load(tmp_path / "c.npy"), a @ b)
@@ -42,13 +42,13 @@ def test_a_file_is_replaced_once_the_product_is_done(tmp_path):
 
     for progress, error in ((fails, ArithmeticError), (lambda share: future.cancel(), concurrent.futures.CancelledError)):
         with pytest.raises(error):
-            future = glgemm.stream(x, x, out=path, device_memory_limit=300_000, progress=progress)
+            future = glgemm.stream(x, x, out=path, device_memory_limit_bytes=300_000, progress=progress)
             future.result()
         assert np.array_equal(np.load(path), a) and list(tmp_path.iterdir()) == [path]
     with pytest.raises(ValueError):
-        glgemm.stream(x, x, out=path, device_memory_limit=10).result()
+        glgemm.stream(x, x, out=path, device_memory_limit_bytes=10).result()
     (tmp_path / "link.npy").symlink_to("a.npy")
-    c = glgemm.stream(x, x, out=str(tmp_path / "link.npy"), device_memory_limit=300_000).result()
+    c = glgemm.stream(x, x, out=str(tmp_path / "link.npy"), device_memory_limit_bytes=300_000).result()
     assert np.array_equal(x, a) and np.array_equal(c, a @ a) and np.array_equal(np.load(path), a @ a)
     assert c.filename == str(path) and path.stat().st_mode & 0o777 == 0o640
     c[0] = 7
@@ -62,7 +62,7 @@ def test_a_file_is_replaced_once_the_product_is_done(tmp_path):
 @pytest.mark.parametrize("dtype", ["float32", "int8", "float16", "complex64"])
 def test_strides(dtype):
     """To the bit what is made without them."""
-    wide, how = integers((90, 200), dtype), {"device_memory_limit": 200_000, "precision": "reproducible"}
+    wide, how = integers((90, 200), dtype), {"device_memory_limit_bytes": 200_000, "precision": "reproducible"}
     for a, b in (
         (wide[:, ::2], wide[:, 1::2].T),
         (wide[::-1, 3:50], wide[::2, :47].T),
@@ -79,7 +79,7 @@ def test_all_terms():
     a, b, c, d = integers((70, 60)), integers((80, 60)), integers((70, 80)), integers((70, 80))
     bias, rows = integers((80,)), integers((70, 1))
     into = np.asfortranarray(c)
-    how = dict(alpha=2, beta=-1, residual=np.asfortranarray(d), activation="relu", op_b="T", device_memory_limit=100_000)
+    how = dict(alpha=2, beta=-1, residual=np.asfortranarray(d), activation="relu", op_b="T", device_memory_limit_bytes=100_000)
     assert glgemm.stream(a, b, out=into, bias=bias, **how).result() is into
     assert np.array_equal(into, np.maximum(2 * a @ b.T - c + d + bias, 0))
     into[...] = c
@@ -130,7 +130,7 @@ def test_terms_that_overlap_c(monkeypatch):
     for name, terms in (("D", {"residual": c[::-1]}), ("the bias", {"bias": c[0]}), ("the bias", {"bias": c[:, 3:4]})):
         with pytest.raises(ValueError, match=f"stream: out overlaps {name}"):
             glgemm.stream(a, b, out=c, **terms)
-    assert np.array_equal(glgemm.stream(a, b, out=c, residual=c, device_memory_limit=1_000_000).result(), a @ b + before)
+    assert np.array_equal(glgemm.stream(a, b, out=c, residual=c, device_memory_limit_bytes=1_000_000).result(), a @ b + before)
     wide = np.concatenate((before, before), axis=1)  # C and D lie side by side
     assert np.array_equal(glgemm.stream(a, b, out=wide[:, :600], residual=wide[:, 600:]).result(), a @ b + before)
     # gemm takes them, whether it streams or not.
@@ -178,7 +178,7 @@ except OSError as error:
 def test_cancel():
     a = np.ones((1500, 1500), np.float32)
     started = threading.Event()
-    future = glgemm.stream(a, a, device_memory_limit=8_000_000, progress=lambda share: started.set())
+    future = glgemm.stream(a, a, device_memory_limit_bytes=8_000_000, progress=lambda share: started.set())
     assert started.wait(60)
     future.cancel()
     with pytest.raises(concurrent.futures.CancelledError):
@@ -221,7 +221,7 @@ def test_what_the_progress_raises_ends_the_product():
 
     a = integers((300, 300))
     with pytest.raises(ArithmeticError, match="at 0"):
-        glgemm.stream(a, a, device_memory_limit=300_000, progress=progress).result()
+        glgemm.stream(a, a, device_memory_limit_bytes=300_000, progress=progress).result()
     assert np.array_equal(glgemm.matmul(a, a), a @ a)
 
 
@@ -312,7 +312,7 @@ def test_accelerators():
     a, b = integers((500, 300)), integers((300, 400), seed=1)
     with glgemm.Accelerators("0,0") as accelerators:
         assert [one["failure"] for one in accelerators.info()] == ["", ""]
-        futures = [accelerators.stream(a, b[:, i:], device_memory_limit=400_000) for i in range(4)]  # one after the other
+        futures = [accelerators.stream(a, b[:, i:], device_memory_limit_bytes=400_000) for i in range(4)]  # one after the other
         for i, future in enumerate(futures):
             assert np.array_equal(future.result(), a @ b[:, i:])
 
@@ -320,7 +320,7 @@ def test_accelerators():
             raise ArithmeticError("no")
 
         with pytest.raises(ArithmeticError):
-            accelerators.stream(a, b, device_memory_limit=400_000, progress=progress).result()
+            accelerators.stream(a, b, device_memory_limit_bytes=400_000, progress=progress).result()
         assert any(one["rate"] > 0 for one in accelerators.info())
     with pytest.raises(ValueError, match="closed"):
         accelerators.info()
@@ -341,10 +341,10 @@ def test_bad_input(tmp_path):
         (lambda: glgemm.stream(a, a.T, beta=1), ValueError, "there is no C"),
         (lambda: glgemm.stream(a, a.T, out=tmp_path / "none.npy", bias=a), ValueError, "the bias is"),
         (lambda: glgemm.stream(a, a.T, out=tmp_path / "none.npy", precision="exact"), ValueError, "unknown precision"),
-        (lambda: glgemm.stream(a, a.T, memory_limit="1G"), TypeError, "stream: memory_limit is '1G' and must be a number of bytes"),
+        (lambda: glgemm.stream(a, a.T, memory_limit_bytes="1G"), TypeError, "stream: memory_limit_bytes is '1G' and must be a number of bytes"),
         (lambda: glgemm.stream("a.npy", a), TypeError, "an operand is 'a.npy': a file is opened by numpy.load"),
         (lambda: glgemm.stream(a, a.T, out=tmp_path / "no such" / "c.npy"), OSError, ""),
-        (lambda: glgemm.stream(a, a.T, device_memory_limit=10).result(), ValueError, "10"),
-        (lambda: glgemm.stream(a, a.T, memory_limit=10).result(), ValueError, "10"),
+        (lambda: glgemm.stream(a, a.T, device_memory_limit_bytes=10).result(), ValueError, "10"),
+        (lambda: glgemm.stream(a, a.T, memory_limit_bytes=10).result(), ValueError, "10"),
     )
     assert not (tmp_path / "none.npy").exists()

@@ -69,7 +69,7 @@ def test_streams(data):
     n, k = data.draw(st.sampled_from([(1, 64), (7, 96), (40, 700), (33, 1)]))
     weight = random_weight(data.draw, data.draw(st.sampled_from(FORMATS)), (n, k))
     numbers, x = weight.numpy(), elements(data.draw, (5, k), data.draw(st.sampled_from(["float32", "float16"])))
-    how = {"device_memory_limit": data.draw(st.sampled_from([0, 1 << 16])), "progress": False}
+    how = {"device_memory_limit_bytes": data.draw(st.sampled_from([0, 1 << 16])), "progress": False}
     assert_product(glgemm.stream(x, weight.T, **how).result(), x, numbers.T)
     assert_product(glgemm.stream(x, weight, op_b="T", **how).result(), x, numbers.T)
     assert_product(glgemm.stream(weight.T, x.T, op_a="T", **how).result(), numbers, x.T)
@@ -98,7 +98,7 @@ def test_streams_move_codes(engine):
     weight, x = glgemm.quantize(integers((64, 4096)), "q4_0"), integers((4096, 2), seed=1)
     with glgemm.Accelerators("0,0") as devices, pytest.MonkeyPatch.context() as patch:
         patch.setattr(glgemm.Quantized, "numpy", lambda self: pytest.fail("decoded"))
-        c = engine.stream(weight, x, device_memory_limit=1 << 17, progress=False).result()
+        c = engine.stream(weight, x, device_memory_limit_bytes=1 << 17, progress=False).result()
         assert np.array_equal(devices.stream(weight, x, progress=False).result(), c)
     assert_product(c, weight.numpy(), x)
     with pytest.raises(ValueError, match="stream: out overlaps A"):

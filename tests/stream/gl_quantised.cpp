@@ -68,8 +68,8 @@ TEST_CASE("streamed products of quantised matrices are exact, within their memor
         StreamOptions options;
         options.plan.kernel = parse_kernel(name);
         if (!why_not(problem_of(one.product), *options.plan.kernel, limits_of(engine)).empty()) continue;
-        options.device_memory_limit = ((14 + random.below(random.coin() ? 20 : 90)) << 10) + 96 * section_codes(quantization);
-        options.memory_limit = random.coin() ? options.device_memory_limit + 8192 : 0;
+        options.device_memory_limit_bytes = ((14 + random.below(random.coin() ? 20 : 90)) << 10) + 96 * section_codes(quantization);
+        options.memory_limit_bytes = random.coin() ? options.device_memory_limit_bytes + 8192 : 0;
         if (random.coin()) {  // several strips, as for a GPU
           options.plan.experimental.edit().limits = limits_of(engine);
           options.plan.experimental.edit().limits->cpu = false;
@@ -80,8 +80,8 @@ TEST_CASE("streamed products of quantised matrices are exact, within their memor
         INFO(to_string(quantization), is_a ? " as A, " : " as B, ", plan.problem.m, "x", plan.problem.n, "x", plan.problem.k,
              " by ", to_string(plan.window.program()), " in pieces of ", plan.piece_m, "x", plan.piece_n, "x", plan.piece_k);
         CHECK(one.c == one.expected);
-        CHECK(plan.device_bytes <= options.device_memory_limit);
-        if (options.memory_limit > 0) CHECK(plan.device_bytes + plan.host_bytes <= options.memory_limit);
+        CHECK(plan.device_bytes <= options.device_memory_limit_bytes);
+        if (options.memory_limit_bytes > 0) CHECK(plan.device_bytes + plan.host_bytes <= options.memory_limit_bytes);
         CHECK(report.windows == report.pieces * plan.windows());
         ++cases;
         pieces += report.pieces;
@@ -102,7 +102,7 @@ TEST_CASE("a stream of codes moves their bytes, and not those of floats") {
   Matrix<float> c(300, 4);
   const HostGemm product{.a = host_matrix(w), .b = host_matrix(b), .c = host_matrix(c)};
   StreamOptions options;
-  options.device_memory_limit = 100 << 10;
+  options.device_memory_limit_bytes = 100 << 10;
   StreamReport report;
   multiply(test::engine(), product, options, &report);
   CHECK(c == multiply_serial(test::numbers_of(w), b));

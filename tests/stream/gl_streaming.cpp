@@ -114,9 +114,9 @@ void run_cases(Engine& engine, int count, unsigned seed, const char* kernel) {
     Case<T, C> one(random, m, n, k);
     StreamOptions options;
     if (kernel) options.plan.kernel = parse_kernel(kernel);
-    options.device_memory_limit =
+    options.device_memory_limit_bytes =
         any_limit ? 1 + random.below(100 << random.below(8)) : (9 + random.below(one_in(4) ? 60 : 24)) << 10;
-    if (random.coin()) options.memory_limit = options.device_memory_limit + (16 << 10);
+    if (random.coin()) options.memory_limit_bytes = options.device_memory_limit_bytes + (16 << 10);
     if (one_in(3)) {
       options.plan.experimental.edit().limits = limits_of(engine);
       options.plan.experimental.edit().limits->storage_block_bytes = 4096;
@@ -131,8 +131,8 @@ void run_cases(Engine& engine, int count, unsigned seed, const char* kernel) {
       multiply(engine, one.product, options, &report);
     } catch (const MemoryTooSmall& refusal) {
       CHECK(any_limit);
-      if (refusal.least.device > 0) options.device_memory_limit = refusal.least.device;
-      if (refusal.least.both > 0) options.memory_limit = refusal.least.both;
+      if (refusal.least.device > 0) options.device_memory_limit_bytes = refusal.least.device;
+      if (refusal.least.both > 0) options.memory_limit_bytes = refusal.least.both;
       multiply(engine, one.product, options, &report);
       ++refused;
     }
@@ -143,8 +143,8 @@ void run_cases(Engine& engine, int count, unsigned seed, const char* kernel) {
     CHECK(equal);
     CHECK(report.pieces == plan.pieces());
     CHECK(report.windows == report.pieces * plan.windows());
-    CHECK(plan.device_bytes <= options.device_memory_limit);
-    if (options.memory_limit > 0) CHECK(plan.device_bytes + plan.host_bytes <= options.memory_limit);
+    CHECK(plan.device_bytes <= options.device_memory_limit_bytes);
+    if (options.memory_limit_bytes > 0) CHECK(plan.device_bytes + plan.host_bytes <= options.memory_limit_bytes);
     windows += report.windows;
     pieces += report.pieces;
     if (!equal) return;
@@ -168,7 +168,7 @@ constexpr const char* wide_panels = "register:tile_m=4,tile_n=4,step_k=2,workgro
 struct Streamed {
   explicit Streamed(std::int64_t limit = 32 << 10, const char* kernel = "naive") {
     test::context();
-    options.device_memory_limit = limit;
+    options.device_memory_limit_bytes = limit;
     options.plan.kernel = parse_kernel(kernel);
   }
   StreamReport run(Engine& engine = test::engine()) {
@@ -277,7 +277,7 @@ TEST_CASE("pieces at the edges, which the plan cuts in another way, are exact") 
     HostGemm product{.a = host_matrix(a), .b = host_matrix(b)};
     product.c = host_matrix(static_cast<void*>(c.data()), shape.m, shape.n, Type::f32, 0, shape.layout);
     StreamOptions options;
-    options.device_memory_limit = shape.limit;
+    options.device_memory_limit_bytes = shape.limit;
     options.plan.kernel = parse_kernel(shape.kernel);
     options.plan.experimental.edit().limits = limits_of(test::engine());
     if (shape.block > 0) options.plan.experimental.edit().limits->storage_block_bytes = shape.block;
@@ -301,8 +301,8 @@ TEST_CASE("programs that only pieces at the edges run are made before the first 
   options.plan.kernel = parse_kernel("blocked:block_m=16,block_n=16,block_k=8,tile_m=4,tile_n=4,step_k=2");
   // Pieces that are read 16 bytes at a time, and a last one that has not a multiple of 4 columns.
   for (StreamPlan plan; plan.window.vector_reads == VectorReads::none || plan.piece_n == 62;) {
-    options.device_memory_limit += 4000;
-    REQUIRE(options.device_memory_limit < 64000);
+    options.device_memory_limit_bytes += 4000;
+    REQUIRE(options.device_memory_limit_bytes < 64000);
     try {
       plan = make_stream_plan(problem_of(product), limits_of(engine), 0, options);
     } catch (const std::invalid_argument&) {  // not even for one element
@@ -323,13 +323,13 @@ TEST_CASE("a limit that is too small names the least, which works") {
   const std::string message = message_of<std::invalid_argument>([&] { x.run(); });
   const std::string_view beginning = "multiply: a limit of 1 bytes is too small for any piece; the least is ";
   REQUIRE(message.starts_with(beginning));
-  x.options.device_memory_limit = std::stoll(message.substr(beginning.size()));
-  CHECK(x.options.device_memory_limit < 10000);
+  x.options.device_memory_limit_bytes = std::stoll(message.substr(beginning.size()));
+  CHECK(x.options.device_memory_limit_bytes < 10000);
   const auto plan = [&] { make_stream_plan(problem_of(x.product), limits_of(test::engine()), 0, x.options); };
   CHECK_NOTHROW(plan());
-  --x.options.device_memory_limit;
+  --x.options.device_memory_limit_bytes;
   CHECK_THROWS_AS(plan(), std::invalid_argument);
-  x.options.device_memory_limit = -1;
+  x.options.device_memory_limit_bytes = -1;
   CHECK_THROWS_AS(x.run(), std::invalid_argument);
 }
 

@@ -53,10 +53,10 @@ TEST_CASE("plans move few bytes, and no fewer than the bound, on every class") {
         const std::int64_t unit = section_codes(problem.a.format.quantization);
         for (const int part : {2, 8, 50}) {
           StreamOptions options;
-          options.device_memory_limit = static_cast<std::int64_t>(all.moved_bytes) / part;
+          options.device_memory_limit_bytes = static_cast<std::int64_t>(all.moved_bytes) / part;
           const StreamPlan plan = make_stream_plan(problem, limits, 0, options);
           INFO("in 1/", part);
-          CHECK(plan.device_bytes <= options.device_memory_limit);
+          CHECK(plan.device_bytes <= options.device_memory_limit_bytes);
           CHECK(plan.moved_bytes >= plan.bound_bytes * (1 - 1e-9));
           // Codes take whole blocks. Panels have the type of the sums: beside narrower elements they take most of the memory.
           const bool widens = problem.a.format.quantization ||
@@ -70,28 +70,28 @@ TEST_CASE("plans move few bytes, and no fewer than the bound, on every class") {
 TEST_CASE("the least memory is named for both limits, and where a group of codes takes more than a strip") {
   Limits limits;
   StreamOptions options;
-  options.device_memory_limit = 3;
-  options.memory_limit = 5;
+  options.device_memory_limit_bytes = 3;
+  options.memory_limit_bytes = 5;
   Problem problem{.m = 9, .n = 9, .k = 9};
   const auto plan = [&] { return make_stream_plan(problem, limits, 0, options); };
   CHECK_THROWS_WITH_AS(plan(),
                        "multiply: limits of 3 bytes on the device and of 5 in all are too small for any piece; the least are 12 "
                        "and 12300",
                        MemoryTooSmall);
-  options.device_memory_limit = 12;
+  options.device_memory_limit_bytes = 12;
   CHECK_THROWS_WITH_AS(plan(), "multiply: a limit of 5 bytes is too small for any piece; the least is 12300", MemoryTooSmall);
-  options.memory_limit = 12300;
+  options.memory_limit_bytes = 12300;
   CHECK(plan().device_bytes == 12);
 
   limits.cpu = true;
   problem = {.m = 9, .n = 9, .k = 3 << 20, .a = {.format = {Type::f32, Quantization::nbits(8, 1 << 20)}}};
-  options.memory_limit = 0;
+  options.memory_limit_bytes = 0;
   try {
     plan();
     FAIL("12 bytes for a group of 2^20 codes");
   } catch (const MemoryTooSmall& refusal) {
     CHECK(refusal.least.device > 1 << 20);
-    options.device_memory_limit = refusal.least.device;
+    options.device_memory_limit_bytes = refusal.least.device;
   }
   CHECK(plan().piece_k == 1 << 20);
 }

@@ -49,9 +49,9 @@ struct Way {
   const Limits* limits = nullptr;      ///< to plan within, in place of those that the seed would draw
   std::chrono::nanoseconds budget{0};  ///< where more than 0, as jobs, so much for each advance
   /// Where more than 0, streamed from the host, item by item, with so many bytes of buffers; and on these accelerators, if any.
-  std::int64_t memory_limit = 0;
+  std::int64_t memory_limit_bytes = 0;
   bool any_memory = false;  ///< streamed as well, within 100 bytes to 1 MiB that the seed draws: on the device, in all, or both
-  bool streams() const { return memory_limit > 0 || any_memory; }
+  bool streams() const { return memory_limit_bytes > 0 || any_memory; }
   Accelerators* accelerators = nullptr;
   bool learnt = false;         ///< the engine has run other products: by their rates it may cut into more dispatches than planned
   bool indexed = false;        ///< tables say where the elements of some operands lie

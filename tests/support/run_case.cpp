@@ -270,15 +270,15 @@ HostGemm host_product(const Case& x, std::int64_t z, Bytes& c) {
 StreamOptions draw_stream(Engine& engine, const HostGemm& product, const PlanOptions& plan, const Way& way, Random& random) {
   StreamOptions options;
   options.plan = plan;
-  options.memory_limit = way.memory_limit;
+  options.memory_limit_bytes = way.memory_limit_bytes;
   if (!way.any_memory) return options;
   const std::int64_t which = random.below(3);
   const auto draw = [&] { return 100 + random.below(100 << random.below(14)); };
-  if (which != 0) options.device_memory_limit = draw();
-  if (which != 1) options.memory_limit = draw();
+  if (which != 0) options.device_memory_limit_bytes = draw();
+  if (which != 1) options.memory_limit_bytes = draw();
   // No more than some hundred windows, as far as that is for the memory to say.
   const Problem problem = problem_of(product);
-  while (std::max(options.device_memory_limit, options.memory_limit) < 4 << 20) {
+  while (std::max(options.device_memory_limit_bytes, options.memory_limit_bytes) < 4 << 20) {
     try {
       const StreamPlan made = make_stream_plan(problem, limits_of(engine), engine.device_memory_bytes(), options);
       if (made.pieces() * made.windows() <= 300) return options;
@@ -287,8 +287,8 @@ StreamOptions draw_stream(Engine& engine, const HostGemm& product, const PlanOpt
     } catch (const Unsupported&) {
       return options;
     }
-    options.device_memory_limit *= 4;
-    options.memory_limit *= 4;
+    options.device_memory_limit_bytes *= 4;
+    options.memory_limit_bytes *= 4;
   }
   return options;
 }
@@ -310,8 +310,8 @@ void stream(Engine& engine, const HostGemm& product, StreamOptions options, cons
       return;
     } catch (const MemoryTooSmall& refusal) {
       if (std::exchange(raised, true)) throw;
-      if (refusal.least.device > 0) options.device_memory_limit = refusal.least.device;
-      if (refusal.least.both > 0) options.memory_limit = refusal.least.both;
+      if (refusal.least.device > 0) options.device_memory_limit_bytes = refusal.least.device;
+      if (refusal.least.both > 0) options.memory_limit_bytes = refusal.least.both;
     } catch (const Unsupported&) {  // the limits are too small for this kernel
       if (!options.plan.experimental->limits) throw;
       options.plan.experimental.edit().limits.reset();

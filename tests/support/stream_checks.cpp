@@ -64,8 +64,8 @@ struct StreamCase {
       return static_cast<std::int64_t>(100 * std::pow((1 << 20) / 100.0, static_cast<double>(random.uniform() + 1) / 2));
     };
     const std::int64_t which = random.below(3);
-    if (which != 0) options.device_memory_limit = bytes();
-    if (which != 1) options.memory_limit = bytes();
+    if (which != 0) options.device_memory_limit_bytes = bytes();
+    if (which != 1) options.memory_limit_bytes = bytes();
     PlanOptions& plan = options.plan;
     if (kernel)
       plan.kernel = *kernel;
@@ -92,14 +92,14 @@ std::string text(const StreamCase& x) {
   const PlanOptions& plan = x.options.plan;
   return fmt::format("{}x{}x{} of {} and {} by {}, k in {} parts, {}, within {} and {} bytes", p.m, p.n, p.k,
                      to_string(p.a.format), to_string(p.b.format), plan.kernel ? to_string(*plan.kernel) : "any kernel",
-                     plan.split_k, to_string(plan.precision), x.options.device_memory_limit, x.options.memory_limit);
+                     plan.split_k, to_string(plan.precision), x.options.device_memory_limit_bytes, x.options.memory_limit_bytes);
 }
 
 std::string StreamCase::fault() const {
   const StreamPlan plan = planned();
-  if (options.device_memory_limit > 0 && plan.device_bytes > options.device_memory_limit)
+  if (options.device_memory_limit_bytes > 0 && plan.device_bytes > options.device_memory_limit_bytes)
     return fmt::format("{} bytes on the device", plan.device_bytes);
-  if (options.memory_limit > 0 && plan.device_bytes + plan.host_bytes > options.memory_limit)
+  if (options.memory_limit_bytes > 0 && plan.device_bytes + plan.host_bytes > options.memory_limit_bytes)
     return fmt::format("{} and {} bytes", plan.device_bytes, plan.host_bytes);
   if (plan.moved_bytes < plan.bound_bytes * (1 - 1e-9))
     return fmt::format("{} bytes are moved, and at least {} have to be", plan.moved_bytes, plan.bound_bytes);
@@ -122,13 +122,13 @@ std::string StreamCase::fault_of(const MemoryTooSmall& refusal) const {
   const auto is_least_of = [](std::int64_t least, std::int64_t named, std::int64_t limit) {
     return named == 0 ? least == 0 : named == limit && least > limit;
   };
-  if (!is_least_of(refusal.least.device, refusal.limits.device, options.device_memory_limit) ||
-      !is_least_of(refusal.least.both, refusal.limits.both, options.memory_limit))
+  if (!is_least_of(refusal.least.device, refusal.limits.device, options.device_memory_limit_bytes) ||
+      !is_least_of(refusal.least.both, refusal.limits.both, options.memory_limit_bytes))
     return refusal.what();
   StreamCase other = *this;
   const auto raise = [&](std::int64_t less) {
-    if (refusal.least.device > 0) other.options.device_memory_limit = refusal.least.device - less;
-    if (refusal.least.both > 0) other.options.memory_limit = refusal.least.both - less;
+    if (refusal.least.device > 0) other.options.device_memory_limit_bytes = refusal.least.device - less;
+    if (refusal.least.both > 0) other.options.memory_limit_bytes = refusal.least.both - less;
   };
   raise(0);
   try {
@@ -173,7 +173,7 @@ std::string fault_of_stream_plan(DeviceClass device_class, const Kernel* kernel,
   } catch (const Unsupported& error) {  // whatever the memory
     ++checks.unsupported;
     const StreamCase as_drawn = x;
-    x.options.device_memory_limit = x.options.memory_limit = 0;
+    x.options.device_memory_limit_bytes = x.options.memory_limit_bytes = 0;
     try {
       x.planned();
       fault = fmt::format("with more memory it is not refused: {}", error.what());

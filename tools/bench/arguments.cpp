@@ -42,7 +42,7 @@ struct Arguments {
   std::string batch = "1";
   bool scaling = false;
   std::string accelerators;
-  std::optional<std::int64_t> device_memory_limit, memory_limit;
+  std::optional<std::int64_t> device_memory_limit_bytes, memory_limit_bytes;
   bool enqueue = false;
   bool first = false;
   bool first_child = false;
@@ -97,7 +97,7 @@ void require_agreement(const Arguments& arguments, const BenchOptions& bench) {
 }
 
 bool is_limited(const Arguments& arguments) {
-  return arguments.device_memory_limit.value_or(0) > 0 || arguments.memory_limit.value_or(0) > 0;
+  return arguments.device_memory_limit_bytes.value_or(0) > 0 || arguments.memory_limit_bytes.value_or(0) > 0;
 }
 
 /// Whether something else than kernels is measured.
@@ -108,8 +108,8 @@ bool has_another_subject(const Arguments& arguments) {
 /// Measures in one context, or with --scaling in the contexts of the accelerators.
 BenchResult measure(const Arguments& arguments, std::ostream& out) {
   ScalingOptions scaling{arguments.options, arguments.accelerators};
-  scaling.device_memory_limit = arguments.device_memory_limit.value_or(0);
-  scaling.memory_limit = arguments.memory_limit.value_or(0);
+  scaling.device_memory_limit_bytes = arguments.device_memory_limit_bytes.value_or(0);
+  scaling.memory_limit_bytes = arguments.memory_limit_bytes.value_or(0);
   const BenchOptions& bench = scaling.bench;
   if (has_another_subject(arguments)) {
     if (arguments.kernel == "all") scaling.bench.kernels = in_precisions(parse_kernels("auto"), arguments.precision);
@@ -315,10 +315,10 @@ void add_subjects(Verb& verb, Arguments& arguments) {
              "Those of --scaling: indices of devices or parts of their names, as in 0,1,1 (default: every GPU)")
       .needs(scaling);
   const Option device_limit =
-      add_number(verb, "--device-memory-limit", arguments.device_memory_limit, parse_bytes, "BYTES",
+      add_number(verb, "--device-memory-limit", arguments.device_memory_limit_bytes, parse_bytes, "BYTES",
                  "Measure products from host to host with at most so many bytes on the device, as in 6M, beside "
                  "those without a limit and beside the transfers alone");
-  const Option limit = add_number(verb, "--memory-limit", arguments.memory_limit, parse_bytes, "BYTES",
+  const Option limit = add_number(verb, "--memory-limit", arguments.memory_limit_bytes, parse_bytes, "BYTES",
                                   "The same with so many on device and host together");
   const Option enqueue = verb.flag("--enqueue", arguments.enqueue,
                                    "Measure what the call of a repeated product costs the CPU, in a scope and without one")

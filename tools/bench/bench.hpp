@@ -136,8 +136,8 @@ BenchResult run_mlps(const MlpBench& bench, Engine& engine, std::ostream& out);
 struct ScalingOptions {
   BenchOptions bench;        ///< of one kernel, or auto, and without a batch
   std::string accelerators;  ///< as for headless_accelerators()
-  std::int64_t device_memory_limit = 0;
-  std::int64_t memory_limit = 0;
+  std::int64_t device_memory_limit_bytes = 0;
+  std::int64_t memory_limit_bytes = 0;
 };
 
 /// Measures each shape on the first accelerator of the list, on the first two, and so on, in turn, beside as many threads that do

@@ -57,8 +57,8 @@ double seconds_of_threads(std::size_t count, std::int64_t steps) {
 }
 
 StreamOptions stream_options(const ScalingOptions& options) {
-  return {.device_memory_limit = options.device_memory_limit,
-          .memory_limit = options.memory_limit,
+  return {.device_memory_limit_bytes = options.device_memory_limit_bytes,
+          .memory_limit_bytes = options.memory_limit_bytes,
           .plan = plan_options(options.bench.kernels.front())};
 }
 
@@ -250,7 +250,7 @@ BenchResult run_streamed(const ScalingOptions& options, Engine& engine, std::ost
     Trial trial(shape, bench);
     const StreamOptions limited = stream_options(options);
     StreamOptions unlimited = limited;
-    unlimited.device_memory_limit = unlimited.memory_limit = 0;
+    unlimited.device_memory_limit_bytes = unlimited.memory_limit_bytes = 0;
     StreamReport report;
     const auto run = [&](const StreamOptions& stream, StreamReport& run_report) {
       const HostGemm product = trial.host_product();
@@ -287,14 +287,14 @@ BenchResult run_streamed(const ScalingOptions& options, Engine& engine, std::ost
     const auto moved = static_cast<double>(report.bytes_to_device + report.bytes_from_device);
     const double over_bound = moved / std::max(1.0, report.bound_bytes);
     const std::string piece = fmt::format("{}x{} x {}", report.piece_m, report.piece_n, report.piece_k);
-    const std::int64_t limit = options.device_memory_limit > 0 ? options.device_memory_limit : options.memory_limit;
+    const std::int64_t limit = options.device_memory_limit_bytes > 0 ? options.device_memory_limit_bytes : options.memory_limit_bytes;
     const auto text = [](double value, int digits) { return fmt::format("{:.{}f}", value, digits); };
     columns.row({to_string(shape), text(static_cast<double>(limit) / 1048576, 2), piece, text(median(streamed), 4),
                  text(median(without), 4), text(median(on_device), 4), text(median(transfers), 4), text(median(over_resident), 3),
                  text(median(over_unlimited), 3), text(median(over_slower), 3), text(moved / 1048576, 1), text(over_bound, 3)});
     Json result = shape_json(shape, bench);
-    result.update({{"device_memory_limit", options.device_memory_limit},
-                   {"memory_limit", options.memory_limit},
+    result.update({{"device_memory_limit_bytes", options.device_memory_limit_bytes},
+                   {"memory_limit_bytes", options.memory_limit_bytes},
                    {"piece", {report.piece_m, report.piece_n, report.piece_k}},
                    {"kernel", report.kernel},
                    {"device_bytes", report.device_bytes},

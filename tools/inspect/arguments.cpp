@@ -43,7 +43,7 @@ struct Arguments {
   std::string op_a = "n";
   std::string op_b = "n";
   std::string batch = "1";
-  std::optional<std::int64_t> memory_limit, device_memory_limit;
+  std::optional<std::int64_t> memory_limit_bytes, device_memory_limit_bytes;
   std::string device;
   std::string as;
   bool no_device = false;
@@ -205,14 +205,14 @@ int show_compiled(Arguments& arguments, const Problems& problems, const PlanOpti
 StreamOptions stream_options(const Arguments& arguments, const PlanOptions& options) {
   StreamOptions stream;
   stream.plan = options;
-  stream.memory_limit = arguments.memory_limit.value_or(0);
-  stream.device_memory_limit = arguments.device_memory_limit.value_or(0);
+  stream.memory_limit_bytes = arguments.memory_limit_bytes.value_or(0);
+  stream.device_memory_limit_bytes = arguments.device_memory_limit_bytes.value_or(0);
   return stream;
 }
 
 Planned plan_of(const Arguments& arguments, const Problem& problem, const Device& device, const PlanOptions& options) {
   Explanation why;
-  if (!arguments.memory_limit && !arguments.device_memory_limit) {
+  if (!arguments.memory_limit_bytes && !arguments.device_memory_limit_bytes) {
     const Plan plan = make_plan(problem, device.limits, options, &why);
     return {problem, options, plan, std::move(why)};
   }
@@ -322,10 +322,10 @@ void add_inspect(CLI::App& app, int& status) {
   add_option_with_default(verb, "--runs", arguments->runs, "COUNT", "How often the product is to run: with few, compiling counts")
       .check(in_range(1.0, 1e15));
   const Option memory = add_number(
-      verb, "--memory-limit", arguments->memory_limit, parse_bytes, "BYTES",
+      verb, "--memory-limit", arguments->memory_limit_bytes, parse_bytes, "BYTES",
       "Show how the product is streamed where its buffers on the device and in main memory may have as many bytes, as in "
       "512M");
-  const Option device_memory = add_number(verb, "--device-memory-limit", arguments->device_memory_limit, parse_bytes, "BYTES",
+  const Option device_memory = add_number(verb, "--device-memory-limit", arguments->device_memory_limit_bytes, parse_bytes, "BYTES",
                                           "The same for those on the device");
   const Option device = add_device(verb, arguments->device);
   add_api(verb);

@@ -67,10 +67,10 @@ void add_multiply(CLI::App& app, int& status) {
   add_vendor(verb, arguments->vendor);
   const Option device = add_device(verb, arguments->device);
   add_api(verb);
-  add_number(verb, "--memory-limit", arguments->memory_limit, parse_bytes, "BYTES",
+  add_number(verb, "--memory-limit", arguments->memory_limit_bytes, parse_bytes, "BYTES",
              "The most that buffers in main memory and on the device may have together, such as 512M or 2GiB; the driver's own "
              "are not counted");
-  add_number(verb, "--device-memory-limit", arguments->device_memory_limit, parse_bytes, "BYTES",
+  add_number(verb, "--device-memory-limit", arguments->device_memory_limit_bytes, parse_bytes, "BYTES",
              "The most that buffers on the device may have (default: 7/8 of what is free there, or half of the main memory)");
   add_option_with_default(
       verb, "--budget", arguments->budget_ms, "MS",

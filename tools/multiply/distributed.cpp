@@ -215,7 +215,7 @@ void require_distributable(const MultiplyArguments& arguments, const FileProduct
   if (const std::string reason = why_not_streamed(arguments, product); !reason.empty())
     throw std::invalid_argument("--distributed: " + reason);
   if (arguments.resume) throw std::invalid_argument("--resume is for one process: a distributed product begins anew");
-  if (arguments.device_memory_limit)
+  if (arguments.device_memory_limit_bytes)
     throw std::invalid_argument("--device-memory-limit: with --distributed, --tile and --run say it");
   constexpr std::int64_t most = std::numeric_limits<int>::max();
   if (std::max({product.m, product.n, product.k, arguments.tile.value_or(1)}) > most)
@@ -230,7 +230,7 @@ std::int64_t memory_of_rank(const MultiplyArguments& arguments) {
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
   MPI_Comm_size(machine, &sharers);
   MPI_Comm_free(&machine);
-  return arguments.memory_limit ? *arguments.memory_limit : static_cast<std::int64_t>(available_memory() / sharers);
+  return arguments.memory_limit_bytes ? *arguments.memory_limit_bytes : static_cast<std::int64_t>(available_memory() / sharers);
 }
 
 /// The first rank's progress: a bar on a terminal; elsewhere, as under mpirun, a line now and then.
@@ -326,7 +326,7 @@ int run(const Mpi& mpi, const MultiplyArguments& arguments) {
   gemm.c_descriptor = c.descriptor;
   TiledOptions options;
   options.run_k = arguments.run_k.value_or(0);
-  options.memory_limit = limit - own;
+  options.memory_limit_bytes = limit - own;
   options.plan = arguments.plan_options();
   TiledReport report;
   {

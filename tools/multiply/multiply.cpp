@@ -173,8 +173,8 @@ int multiply(const Arguments& arguments) {
   if ((product.m == 0 || product.n == 0) && drawn)
     throw std::invalid_argument(fmt::format("the product is {}x{} and has no elements to draw", product.m, product.n));
 
-  const char* const asked = arguments.memory_limit          ? "--memory-limit"
-                            : arguments.device_memory_limit ? "--device-memory-limit"
+  const char* const asked = arguments.memory_limit_bytes          ? "--memory-limit"
+                            : arguments.device_memory_limit_bytes ? "--device-memory-limit"
                             : arguments.accelerators        ? "--accelerators"
                             : arguments.resume              ? "--resume"
                                                             : nullptr;

@@ -26,8 +26,8 @@ struct MultiplyArguments : ProductArguments {
   std::string precision = "standard";
   std::string vendor = "none";
   std::string device;
-  std::optional<std::int64_t> memory_limit;
-  std::optional<std::int64_t> device_memory_limit;
+  std::optional<std::int64_t> memory_limit_bytes;
+  std::optional<std::int64_t> device_memory_limit_bytes;
   std::optional<std::string> accelerators;
   double budget_ms = 100;
   bool resume = false;

@@ -149,8 +149,8 @@ class OneDevice : public Computer {
   }
 
   Json decide(const HostGemm& product, StreamOptions& options) override {
-    if (options.device_memory_limit == 0) options.device_memory_limit = engine_->device_memory_bytes();
-    if (options.memory_limit > 0) options.device_memory_limit = std::min(options.device_memory_limit, options.memory_limit);
+    if (options.device_memory_limit_bytes == 0) options.device_memory_limit_bytes = engine_->device_memory_bytes();
+    if (options.memory_limit_bytes > 0) options.device_memory_limit_bytes = std::min(options.device_memory_limit_bytes, options.memory_limit_bytes);
     return {{"device", device_json(engine_->device())}, {"plan", plan_json(make_stream_plan(*engine_, product, options))}};
   }
   void multiply(const HostGemm& product, const StreamOptions& options) override {
@@ -364,11 +364,11 @@ int multiply_streamed(const MultiplyArguments& arguments, FileProduct& product) 
   StreamOptions options;
   options.plan = arguments.plan_options();
   // Limits that were not given are taken from the earlier run, so that the plan is the same.
-  options.memory_limit = recorded("memory", arguments.memory_limit);
-  options.device_memory_limit = recorded("device memory", arguments.device_memory_limit);
+  options.memory_limit_bytes = recorded("memory", arguments.memory_limit_bytes);
+  options.device_memory_limit_bytes = recorded("device memory", arguments.device_memory_limit_bytes);
   const Json decided = computer->decide(gemm, options);
   Json header = identity(arguments, product);
-  header["limits"] = {{"memory", options.memory_limit}, {"device memory", options.device_memory_limit}};
+  header["limits"] = {{"memory", options.memory_limit_bytes}, {"device memory", options.device_memory_limit_bytes}};
   header.update(decided);
   output.begin(header);
 
@@ -401,7 +401,7 @@ int multiply_streamed(const MultiplyArguments& arguments, FileProduct& product) 
         product.read_in_one_type();
         HostGemm numbers = host_gemm_of(product);
         numbers.c = gemm.c;
-        result = check_sample(numbers, c, options.memory_limit > 0 ? options.memory_limit : std::int64_t{1} << 28,
+        result = check_sample(numbers, c, options.memory_limit_bytes > 0 ? options.memory_limit_bytes : std::int64_t{1} << 28,
                               options.plan.precision);
         product.require_unchanged();
       }

@@ -119,8 +119,18 @@ class Engine(OfThisProcess):
 
     @property
     def device(self) -> dict[str, Any]:
-        """What the driver says of itself: vendor, renderer, version, software, processor."""
+        """A dict. What the driver says of itself: vendor, renderer, version, software, processor (the CPU of a software driver);
+        and what was found: device_clock (the device measures times itself), f64 (there are products in doubles),
+        storage_block_bytes (the most that shaders reach in one buffer).
+        """
         return self._service.device
+
+    @property
+    def device_memory_bytes(self) -> int:
+        """Bytes that arrays may have without crowding others out, as far as is known: 7/8 of the memory that the driver reports as
+        free now; half of the main memory if it computes on the CPU; 1 GiB if it does not say.
+        """
+        return self._service.memory()
 
     @property
     def closed(self) -> bool:

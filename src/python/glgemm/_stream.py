@@ -175,8 +175,8 @@ def stream(
     op_a: str = "N",
     op_b: str = "N",
     dtype: npt.DTypeLike = None,
-    device_memory_limit: int = 0,
-    memory_limit: int = 0,
+    device_memory_limit_bytes: int = 0,
+    memory_limit_bytes: int = 0,
     progress: bool | Callable[[float], object] | None = None,
     engine: Engine | Accelerators | None = None,
     kernel: str | None = None,
@@ -194,7 +194,7 @@ def stream(
     progress   True: a bar by tqdm; None: that where the standard error is a terminal; False: none. tqdm must be installed. Or a
                function that is called with the share that is done; what it raises ends the product. It cannot use the engine,
                which is at work, nor wait for the product
-    device_memory_limit, memory_limit
+    device_memory_limit_bytes, memory_limit_bytes
                bytes: the most that buffers on the device, and on device and host together, may have. 0: as much as suits
     engine     an Engine with a context of its own, or Accelerators. It is busy until the product is done
 
@@ -203,7 +203,7 @@ def stream(
     >>> import numpy as np
     >>> import glgemm
     >>> a = np.ones((300, 200), np.float32)
-    >>> future = glgemm.stream(a, a.T, device_memory_limit=1 << 18, progress=False)
+    >>> future = glgemm.stream(a, a.T, device_memory_limit_bytes=1 << 18, progress=False)
     >>> future.result()[0, :3]
     array([200., 200., 200.], dtype=float32)
     """
@@ -231,7 +231,7 @@ def stream(
     device = engine or default_engine()
     if isinstance(device, Engine) and not device._service.has_thread:
         raise ValueError("stream: an engine in the application's context works on that context's thread alone, not in the background")
-    limits = device_memory_limit, memory_limit
+    limits = device_memory_limit_bytes, memory_limit_bytes
     _core.StreamTerms(*limits)  # raises if a limit is no number
     show, end = _shown(progress)
     # The file is made last, so that an error above leaves none.
