@@ -145,16 +145,23 @@ multiply 2 Large.npy Large.npy --op-b t --type f16 --check none -o C.npy || fail
 multiply 2 A.npy B.npy -o C.npy --type f64 --kernel naive --check none || fail "f64: $(cat stderr)"
 cmp -s whole64.npy C.npy || fail "f64: the product from files is another one"
 
+# Side by side, each in a folder of its own: mpirun waits for a second where ranks end with an error.
 bad() { # bad NAME TEXT RANKS OPTIONS...: status 2, one line on stderr with the text, no output
-  local name=$1 text=$2 status
+  local name=$1 text=$2 folder
   shift 2
-  rm -f C.npy
-  multiply "$@"
-  status=$?
-  [ $status -eq 2 ] || fail "$name: status $status instead of 2"
-  [ "$(grep -vc '^$' stderr)" -eq 1 ] && grep -qF -- "$text" stderr || fail "$name: '$text' is not in: $(cat stderr)"
-  [ ! -e C.npy ] && [ "$(left)" -eq 0 ] || fail "$name: something is left: $(ls -A)"
+  folder=$(mktemp -d bad.XXXX)
+  (
+    cd "$folder" && ln -s ../*.npy ../W.gguf . && rm -f C.npy
+    multiply "$@"
+    status=$?
+    [ $status -eq 2 ] || fail "$name: status $status instead of 2"
+    [ "$(grep -vc '^$' stderr)" -eq 1 ] && grep -qF -- "$text" stderr || fail "$name: '$text' is not in: $(cat stderr)"
+    [ ! -e C.npy ] && [ "$(left)" -eq 0 ] || fail "$name: something is left: $(ls -A)"
+    exit $failures
+  ) >"$folder.log" &
+  refusals+=("$folder.log" $!)
 }
+refusals=()
 bad 'no file' "cannot read 'missing.npy'" 4 missing.npy B.npy -o C.npy
 bad shapes 'the inner sizes 110 and 150 differ' 2 A.npy A.npy -o C.npy
 bad "a terminal's commands" 'no usable device is "\x1b[31mred"' 2 A.npy B.npy -o C.npy --accelerators $'\e[31mred'
@@ -164,6 +171,11 @@ bad 'no room for a run' 'a smaller run_k' 2 A.npy B.npy -o C.npy --tile 32 --mem
 bad 'a tile of parts of blocks' 'lies in blocks of 32 codes' 2 W.gguf Xf.npy -o C.npy --tile 48
 bad batch '--batch needs the whole matrices in memory' 2 A.npy B.npy -o C.npy --batch 2
 bad resume '--resume is for one process' 2 A.npy B.npy -o C.npy --resume
+for ((i = 0; i < ${#refusals[@]}; i += 2)); do
+  wait "${refusals[i + 1]}" || failures=$((failures + 1))
+  cat "${refusals[i]}"
+done
+[ "$(left)" -eq 0 ] || fail "something is left: $(ls -A)"
 
 # A rank without a device: that rank and its host are named, all end.
 broken=(env __EGL_VENDOR_LIBRARY_FILENAMES=/nothing.json "$glgemm" multiply --distributed A.npy B.npy -o C.npy)

@@ -137,7 +137,7 @@ TEST_CASE("networks: on a board with little, and on one with less") {
     limits.cpu = false;
     limits.shared_bytes = 1024;
   });
-  for (const std::int64_t width : {16, 32, 64, 128}) {
+  for (const std::int64_t width : {16, 128}) {
     test::MlpCase network({.widths = {width, width, width}, .samples = 300, .activation = Activation::relu(), .plain = true},
                           static_cast<std::uint64_t>(width));
     CAPTURE(width);
@@ -161,7 +161,7 @@ TEST_CASE("networks: on a board with little, and on one with less") {
 
 TEST_CASE("networks: in pieces where bindings or the workspace are small") {
   Engine engine = lesser([](Limits& limits) { limits.storage_block_bytes = 64 * 1024; });
-  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 2; ++seed) {
     const test::MlpWish wish{.widths = {48, 64, 400, 64, 40}, .samples = 3000, .exact = seed % 2 == 0};
     test::MlpCase network(wish, seed);
     const PlanOptions options{.workspace_bytes = std::int64_t{1} << 20};
