@@ -619,6 +619,8 @@ typedef struct glgemm_matrix glgemm_matrix;
 typedef struct glgemm_packed glgemm_packed;
 /// Tells when the commands that were enqueued before it are done.
 typedef struct glgemm_fence glgemm_fence;
+/// Measures the time that commands take on the device.
+typedef struct glgemm_stopwatch glgemm_stopwatch;
 /// While it lives, an engine saves and restores no OpenGL state for each call.
 typedef struct glgemm_scope glgemm_scope;
 /// A product that is enqueued in slices, so that an application with a frame to draw can give it so much of each. It may outlive
@@ -806,6 +808,18 @@ GLGEMM_EXPORT glgemm_status glgemm_fence_poll(const glgemm_fence* fence, int32_t
 GLGEMM_EXPORT glgemm_status glgemm_fence_wait(const glgemm_fence* fence, uint64_t timeout_ns, int32_t* done);
 /// Frees it. NULL is passed over.
 GLGEMM_EXPORT void glgemm_fence_destroy(glgemm_fence* fence);
+
+/// Measures what is enqueued between its start and its stop. Made, used and destroyed with the engine's context current.
+GLGEMM_EXPORT glgemm_status glgemm_stopwatch_create(glgemm_engine* engine, glgemm_stopwatch** stopwatch);
+/// Each enqueues a query; does not wait.
+GLGEMM_EXPORT glgemm_status glgemm_stopwatch_start(glgemm_stopwatch* stopwatch);
+GLGEMM_EXPORT glgemm_status glgemm_stopwatch_stop(glgemm_stopwatch* stopwatch);
+/// After its stop: the device's time between both. Waits until it is known.
+GLGEMM_EXPORT glgemm_status glgemm_stopwatch_elapsed(const glgemm_stopwatch* stopwatch, int64_t* elapsed_ns);
+/// The same if it is known already, else -1; does not wait.
+GLGEMM_EXPORT glgemm_status glgemm_stopwatch_poll(const glgemm_stopwatch* stopwatch, int64_t* elapsed_ns);
+/// NULL is passed over.
+GLGEMM_EXPORT void glgemm_stopwatch_destroy(glgemm_stopwatch* stopwatch);
 
 /// Saves OpenGL state now; glgemm_scope_end() restores it. In between the application may not rely on that state or change it.
 /// Scopes do not nest.

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 
 #include <glgemm/engine.hpp>
 #include <glgemm/export.hpp>
@@ -16,15 +17,19 @@ class GLGEMM_EXPORT Stopwatch {
  public:
   explicit Stopwatch(Engine& engine);
   ~Stopwatch();
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
+  Stopwatch(Stopwatch&& other) noexcept;
+  Stopwatch& operator=(Stopwatch&& other) noexcept;
   /// Enqueue a query each; do not wait.
   void start();
   void stop();
-  /// The GPU's time between start() and stop(); waits until it is known.
+  /// After stop(): the GPU's time between start() and it. Waits until it is known.
   std::chrono::nanoseconds elapsed() const;
+  /// The same if it is known already; does not wait. Ask in the next frames, say.
+  std::optional<std::chrono::nanoseconds> poll() const;
 
  private:
+  std::optional<std::chrono::nanoseconds> time(bool wait) const;
+
   std::shared_ptr<Engine::State> state_;
   unsigned queries_[2] = {0, 0};
 };

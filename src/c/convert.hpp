@@ -14,6 +14,7 @@
 #include <glgemm/job.hpp>
 #include <glgemm/mlp.hpp>
 #include <glgemm/scope.hpp>
+#include <glgemm/stopwatch.hpp>
 
 #include "c/core.hpp"
 
@@ -28,6 +29,9 @@ struct glgemm_packed {
 };
 struct glgemm_fence {
   glgemm::Fence fence;
+};
+struct glgemm_stopwatch {
+  glgemm::Stopwatch watch;
 };
 struct glgemm_scope {
   glgemm::Scope scope;

@@ -99,6 +99,36 @@ void glgemm_fence_destroy(glgemm_fence* fence) {
   delete fence;
 }
 
+glgemm_status glgemm_stopwatch_create(glgemm_engine* engine, glgemm_stopwatch** stopwatch) {
+  return call(__func__, [&](const Arguments& in) {
+    glgemm_stopwatch*& result = in.result(stopwatch, "stopwatch");
+    result = new glgemm_stopwatch{Stopwatch(in.need(engine, "engine").engine)};
+  });
+}
+glgemm_status glgemm_stopwatch_start(glgemm_stopwatch* stopwatch) {
+  return call(__func__, [&](const Arguments& in) { in.need(stopwatch, "stopwatch").watch.start(); });
+}
+glgemm_status glgemm_stopwatch_stop(glgemm_stopwatch* stopwatch) {
+  return call(__func__, [&](const Arguments& in) { in.need(stopwatch, "stopwatch").watch.stop(); });
+}
+glgemm_status glgemm_stopwatch_elapsed(const glgemm_stopwatch* stopwatch, int64_t* elapsed_ns) {
+  return call(__func__, [&](const Arguments& in) {
+    const Stopwatch& watch = in.need(stopwatch, "stopwatch").watch;
+    in.need(elapsed_ns, "elapsed_ns") = watch.elapsed().count();
+  });
+}
+glgemm_status glgemm_stopwatch_poll(const glgemm_stopwatch* stopwatch, int64_t* elapsed_ns) {
+  return call(__func__, [&](const Arguments& in) {
+    const Stopwatch& watch = in.need(stopwatch, "stopwatch").watch;
+    std::int64_t& elapsed = in.need(elapsed_ns, "elapsed_ns");
+    const std::optional<std::chrono::nanoseconds> known = watch.poll();
+    elapsed = known ? known->count() : -1;
+  });
+}
+void glgemm_stopwatch_destroy(glgemm_stopwatch* stopwatch) {
+  delete stopwatch;
+}
+
 glgemm_status glgemm_scope_begin(glgemm_engine* engine, glgemm_scope** scope) {
   return call(__func__, [&](const Arguments& in) {
     glgemm_scope*& result = in.result(scope, "scope");

@@ -376,7 +376,15 @@ Stopwatch::Stopwatch(Engine& engine) : state_(EngineAccess::state(engine)) {
 }
 
 Stopwatch::~Stopwatch() {
-  if (state_->may_delete("a stopwatch")) gl::delete_queries(state_->api, queries_);
+  if (state_ && state_->may_delete("a stopwatch")) gl::delete_queries(state_->api, queries_);
+}
+Stopwatch::Stopwatch(Stopwatch&& other) noexcept : state_(std::move(other.state_)) {
+  std::ranges::copy(other.queries_, queries_);
+}
+Stopwatch& Stopwatch::operator=(Stopwatch&& other) noexcept {
+  std::swap(state_, other.state_);
+  std::swap(queries_, other.queries_);
+  return *this;
 }
 
 void Stopwatch::start() {
@@ -389,11 +397,20 @@ void Stopwatch::stop() {
   gl::record_time(state_->api, queries_[1]);
 }
 
-std::chrono::nanoseconds Stopwatch::elapsed() const {
+std::optional<std::chrono::nanoseconds> Stopwatch::time(bool wait) const {
   state_->check_context("Stopwatch");
-  const auto time = [&](unsigned query) { return gl::recorded_time(state_->api, query, true).value(); };
-  const std::uint64_t end = time(queries_[1]), begin = time(queries_[0]);
-  return std::chrono::nanoseconds(end > begin ? static_cast<std::int64_t>(end - begin) : 0);
+  const std::optional<std::uint64_t> end = gl::recorded_time(state_->api, queries_[1], wait);
+  if (!end) return {};
+  const std::uint64_t begin = gl::recorded_time(state_->api, queries_[0], true).value();  // which is known before the end
+  return std::chrono::nanoseconds(*end > begin ? static_cast<std::int64_t>(*end - begin) : 0);
+}
+
+std::chrono::nanoseconds Stopwatch::elapsed() const {
+  return time(true).value();
+}
+
+std::optional<std::chrono::nanoseconds> Stopwatch::poll() const {
+  return time(false);
 }
 
 }  // namespace glgemm

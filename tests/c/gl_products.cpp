@@ -91,6 +91,17 @@ TEST_CASE("C: prepare, workspace, fences, scopes, groups and packed operands") {
   works(glgemm_fence_poll(fence, &done));
   CHECK(done == 1);
   glgemm_fence_destroy(fence);
+  glgemm_stopwatch* stopwatch = nullptr;
+  works(glgemm_stopwatch_create(engine, &stopwatch));
+  works(glgemm_stopwatch_start(stopwatch));
+  works(glgemm_gemm(engine, &example.product, nullptr, nullptr));
+  works(glgemm_stopwatch_stop(stopwatch));
+  std::int64_t elapsed_ns = -1, known_ns = -2;
+  works(glgemm_stopwatch_elapsed(stopwatch, &elapsed_ns));
+  CHECK_RESULT(elapsed_ns > 0);
+  works(glgemm_stopwatch_poll(stopwatch, &known_ns));
+  CHECK_RESULT(known_ns == elapsed_ns);
+  glgemm_stopwatch_destroy(stopwatch);
 
   // A A^T with A^T packed, in a group with another product.
   glgemm_packed* packed = nullptr;

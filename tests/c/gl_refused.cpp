@@ -84,6 +84,18 @@ TEST_CASE("C: null pointers: matrices, packed operands, fences, scopes, jobs, st
   REFUSES_NULL(glgemm_fence_wait, {"fence", "done"}, fence, 0, &done);
   glgemm_fence_destroy(fence);
   glgemm_fence_destroy(nullptr);
+  glgemm_stopwatch* stopwatch = nullptr;
+  std::int64_t elapsed_ns = 0;
+  REFUSES_NULL(glgemm_stopwatch_create, {"engine", "stopwatch"}, engine, &stopwatch);
+  works(glgemm_stopwatch_create(engine, &stopwatch));
+  REFUSES_NULL(glgemm_stopwatch_start, {"stopwatch"}, stopwatch);
+  REFUSES_NULL(glgemm_stopwatch_stop, {"stopwatch"}, stopwatch);
+  works(glgemm_stopwatch_start(stopwatch));
+  works(glgemm_stopwatch_stop(stopwatch));
+  REFUSES_NULL(glgemm_stopwatch_elapsed, {"stopwatch", "elapsed_ns"}, stopwatch, &elapsed_ns);
+  REFUSES_NULL(glgemm_stopwatch_poll, {"stopwatch", "elapsed_ns"}, stopwatch, &elapsed_ns);
+  glgemm_stopwatch_destroy(stopwatch);
+  glgemm_stopwatch_destroy(nullptr);
   REFUSES_NULL(glgemm_scope_begin, {"engine", "scope"}, engine, &scope);
   glgemm_scope_end(nullptr);
   glgemm_job* made = nullptr;

@@ -266,7 +266,13 @@ void visit(GLenum pending, Messages& messages) {
     watch.start();
     engine.gemm(plain);
     watch.stop();
-    CHECK_RESULT(watch.elapsed().count() >= 0);
+    Stopwatch moved(std::move(watch));
+    watch = std::move(moved);
+    const std::optional<std::chrono::nanoseconds> early = watch.poll();
+    const std::chrono::nanoseconds elapsed = watch.elapsed();
+    CHECK_RESULT(elapsed.count() > 0);
+    CHECK_RESULT(early.value_or(elapsed) == elapsed);
+    CHECK_RESULT(watch.poll() == elapsed);
   });
   alone("the products again", [&] {
     engine.gemm(plain);
