@@ -217,9 +217,9 @@ class GLGEMM_EXPORT Engine {
   /// A product as gemm() would run it. Job::advance enqueues it, slice by slice.
   ///
   /// What may fail or take long happens here: this call checks, plans, compiles and makes room. The job has a workspace of its
-  /// own unless the product brings one, so that other products and jobs may run in between. Until the job's fence says that it is
-  /// done, the product's buffers must keep their sizes and contents and stay unmapped, its workspace included. What its spans
-  /// point to may go.
+  /// own unless the product brings one, so that other products and jobs may run in between. Until Job::done() the product's buffers
+  /// keep their sizes and contents, its workspace included; then commands of this context may write them. Until the job's fence
+  /// has passed they stay unmapped, and the host and other contexts wait. What its spans point to may go.
   /// Throws as gemm(); nothing has been enqueued.
   [[nodiscard]] Job start(const Gemm& product, const PlanOptions& options = {});
 
@@ -284,7 +284,7 @@ class GLGEMM_EXPORT Engine {
   void prepare_read_texture(const TextureView& from, const TensorView& to);
   void prepare_write_texture(const TensorView& from, const TextureView& to);
 
-  /// Bytes of workspace that gemm() would need for the product. Throws as make_plan. Any thread.
+  /// Bytes of workspace that gemm() would need for the product. Throws as gemm(). Any thread.
   std::int64_t workspace_bytes(const Gemm& product, const PlanOptions& options = {}) const;
 
   /// Bytes that buffers may have without crowding others out, as far as is known: 7/8 of the memory that the driver reports as

@@ -48,8 +48,7 @@
 
 namespace glgemm {
 
-class Engine;  // engine.hpp
-class Job;     // job.hpp
+class Job;  // job.hpp
 
 // ---- Kernels
 
@@ -577,8 +576,9 @@ struct ProgramReport {
   std::vector<std::string> messages;
 };
 
-// ---- What an engine decides. Call these as the engine's own functions, on the thread on which its context is current, unless they
-// ---- say otherwise.
+// ---- What an engine decides
+
+// Call these as the engine's own functions, on the thread on which its context is current, unless they say otherwise.
 
 /// What the engine found of its device. Any thread.
 GLGEMM_EXPORT const Limits& limits_of(const Engine& engine) noexcept;
@@ -591,7 +591,7 @@ GLGEMM_EXPORT ConvolutionProblem problem_of(const Convolution& convolution);
 /// What Engine::run plans for. Likewise.
 GLGEMM_EXPORT MlpProblem problem_of(const Mlp& mlp);
 
-/// The plan that the engine would run: with its limits and its tuning table, and without programs that failed their self-check.
+/// The plan that the engine would run: with its limits and its tuning table, and without programs that are struck off.
 /// Throws as make_plan with limits. Any thread, while no other uses the engine.
 GLGEMM_EXPORT Plan make_plan(const Engine& engine, const Problem& problem, const PlanOptions& options = {},
                              Explanation* why = nullptr);

@@ -1,12 +1,9 @@
 // The public functions for convolutions.
-#include <algorithm>
-
 #include <glgemm/inspect.hpp>
 
 #include "engine/enqueue.hpp"
 #include "engine/execute.hpp"
 #include "engine/execute_convolution.hpp"
-#include "engine/library.hpp"
 #include "engine/prepare.hpp"
 #include "engine/ready.hpp"
 

@@ -17,7 +17,6 @@
 #include "base/device_class.hpp"
 #include "base/system.hpp"
 #include "engine/enqueue.hpp"
-#include "engine/execute.hpp"
 #include "engine/execute_product.hpp"
 #include "engine/library.hpp"
 #include "engine/offsets.hpp"
@@ -222,7 +221,8 @@ void Engine::multiply_arrays(std::int64_t m, std::int64_t n, std::int64_t k, Typ
 
 void Engine::prepare(std::span<const Gemm> products, const PlanOptions& options) {
   std::vector<Problem> problems;
-  for (std::size_t i = 0; i < products.size(); ++i) problems.push_back(work_on(products, i, [](const Gemm& product) { return problem_of(product); }));
+  for (std::size_t i = 0; i < products.size(); ++i)
+    problems.push_back(work_on(products, i, [](const Gemm& product) { return problem_of(product); }));
   prepare_products(*state_, problems, products, options);
 }
 

@@ -10,7 +10,6 @@
 #include "engine/enqueue.hpp"
 #include "engine/execute.hpp"
 #include "engine/execute_mlp.hpp"
-#include "engine/library.hpp"
 #include "engine/prepare.hpp"
 #include "engine/ready.hpp"
 #include "plan/mlp.hpp"

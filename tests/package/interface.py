@@ -44,7 +44,7 @@ def own_lines(text, folder):
 def declared(language, compiler, *include):
     folder = pathlib.Path(include[0]) / "glgemm"
     ending = ".hpp" if language == "c++" else ".h"
-    # Tables are rows of macros: what they make is in the headers that include them. MPI's headers need not be here.
+    # Tables are rows of macros: what they make is in the headers that include them. distributed.hpp is in no list: it needs MPI's headers.
     headers = sorted(path.name for path in folder.glob("*" + ending)
                      if path.name not in unpromised and not path.name.endswith("_table.h") and path.name != "distributed.hpp")
     source = "".join(f"#include <glgemm/{name}>\n" for name in headers)
@@ -54,16 +54,14 @@ def declared(language, compiler, *include):
         text = run(compiler, "-E", "-x", language, *standard, "-DGLGEMM_STATIC", *(f"-I{each}" for each in include), "-", input=source)
         path = work / ("all" + ending)
         path.write_text(own_lines(text, folder))
-        kinds = "cegmnpstufv" if language == "c++" else "egmpstufv"
-        tags = run("ctags", "-f", "-", "--output-format=json", "--sort=no", f"--language-force={'C++' if language == 'c++' else 'C'}",
-                   f"--kinds-{'C++' if language == 'c++' else 'C'}={kinds}", "--fields=+Sazst", path)
+        name, kinds = ("C++", "cegmnpstufv") if language == "c++" else ("C", "egmpstufv")
+        tags = run("ctags", "-f", "-", "--output-format=json", "--sort=no", f"--language-force={name}", f"--kinds-{name}={kinds}",
+                   "--fields=+Sazst", path)
     names = set()
     for line in tags.splitlines():
         tag = json.loads(line)
-        if tag.get("access") in ("private", "protected") or tag["kind"] == "namespace" or tag["name"].startswith("__anon"):
-            continue
         scope = tag.get("scope", "")
-        if "__anon" in scope or "(anonymous" in scope:
+        if tag.get("access") in ("private", "protected") or tag["kind"] == "namespace" or "__anon" in scope + tag["name"]:
             continue
         if language == "c" and not tag["name"].lower().startswith("glgemm") and not scope:
             continue

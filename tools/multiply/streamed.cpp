@@ -150,7 +150,8 @@ class OneDevice : public Computer {
 
   Json decide(const HostGemm& product, StreamOptions& options) override {
     if (options.device_memory_limit_bytes == 0) options.device_memory_limit_bytes = engine_->device_memory_bytes();
-    if (options.memory_limit_bytes > 0) options.device_memory_limit_bytes = std::min(options.device_memory_limit_bytes, options.memory_limit_bytes);
+    if (options.memory_limit_bytes > 0)
+      options.device_memory_limit_bytes = std::min(options.device_memory_limit_bytes, options.memory_limit_bytes);
     return {{"device", device_json(engine_->device())}, {"plan", plan_json(make_stream_plan(*engine_, product, options))}};
   }
   void multiply(const HostGemm& product, const StreamOptions& options) override {
