@@ -329,7 +329,7 @@ class Soak {
     const bool done = one.job.done();
     one.job.cancel();
     one.job.advance(1ms);
-    const Plan& plan = plan_of(one.job);
+    const Plan& plan = *plan_of(one.job);
     const bool whole_k = plan.piece_k == plan.problem.k && !plan.reduces();
     const Matrix<float> c = one.held->c.download();
     for (std::int64_t i = 0; i < c.size() && (done || whole_k); ++i)
@@ -534,8 +534,8 @@ class Soak {
     const Factors x = factors();
     Matrix<float> c(x.a.rows(), x.b.columns());
     const auto multiply = [&](std::int64_t m) {
-      return glgemm_multiply(engine, GLGEMM_F32, GLGEMM_F32, m, c.columns(), x.a.columns(), x.a.data(), x.b.data(), c.data(), nullptr,
-                             nullptr);
+      return glgemm_multiply(engine, GLGEMM_F32, GLGEMM_F32, m, c.columns(), x.a.columns(), x.a.data(), x.b.data(), c.data(),
+                             nullptr, nullptr);
     };
     ok(multiply(c.rows()));
     require(c == x.product, "a product of the C interface");

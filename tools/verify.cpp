@@ -156,7 +156,7 @@ Check check_convolution_of(FileConvolution& files, bool full, Precision precisio
   constexpr double sampled = 0x1p28;  // multiply-adds
   const double of_pixel = flops_of(files.convolution) / 2 / static_cast<double>(product_of(files.convolution).m);
   const std::int64_t samples = full ? -1 : std::max<std::int64_t>(64, static_cast<std::int64_t>(sampled / of_pixel));
-  return check_convolution(problem_of(files.convolution), x, w, y, samples, precision);
+  return check_convolution(files.convolution, x, w, y, samples, precision);
 }
 
 int verify_convolution(VerifyArguments& arguments) {
@@ -180,7 +180,7 @@ int verify_convolution(VerifyArguments& arguments) {
       {{"convolution", text},
        {"groups", files.convolution.groups},
        {"type", types},
-       {"type of C", to_string(files.convolution.output.type)},
+       {"c_type", to_string(files.convolution.output.type)},
        {"elements", output_elements(files.convolution)}});
 }
 
@@ -217,7 +217,7 @@ int verify(VerifyArguments& arguments) {
       tell(arguments, result, product_text(arguments, arguments.product, product), {product.m, product.n, product.k},
            {{"batch", product.batch},
             {"type", product.types_text()},
-            {"type of C", to_string(product.c_type)},
+            {"c_type", to_string(product.c_type)},
             {"elements", product.batch * product.m * product.n}});
   if (!result.passed && arguments.digits == 0 && !is_integer(product.type()) && parse_matrix_path(arguments.product).is_text())
     std::cerr << fmt::format(

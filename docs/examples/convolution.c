@@ -15,7 +15,7 @@ static glgemm_status convolve(glgemm_engine* engine, uint32_t x, uint32_t w, uin
   convolution.filters.size[0] = 3;
   convolution.filters.size[1] = 3;
   convolution.padding = GLGEMM_PADDING_SAME_UPPER;
-  convolution.bias_buffer = bias;
+  convolution.bias = glgemm_bias_for_each_output(bias, 0, GLGEMM_F32);
   convolution.activation = glgemm_activation_relu();
   convolution.output.buffer = y;
   convolution.output.channels = 3;

@@ -23,7 +23,7 @@ std::array<glgemm::Convolution, 2> network(const Buffers& buffers) {
                                      .output = {.buffer = buffers.features, .size = {12, 16}, .channels = 16},
                                      .stride = {2, 2},
                                      .padding = glgemm::Padding::same_upper(),
-                                     .bias = glgemm::BufferPlace{buffers.bias},
+                                     .bias = glgemm::BiasView::for_each_output(buffers.bias),
                                      .activation = glgemm::Activation::relu()};
   // The transposed convolution brings them back to the image's size.
   const glgemm::Convolution upsampled{.input = features.output,

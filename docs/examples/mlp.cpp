@@ -32,7 +32,7 @@ std::vector<glgemm::MlpLayer> layers_in(unsigned weights, unsigned biases) {
   for (std::size_t i = 0; i + 1 < std::size(widths); ++i) {
     const std::int64_t inputs = widths[i], outputs = widths[i + 1];
     layers.push_back({.weights = {.buffer = weights, .rows = outputs, .columns = inputs, .offset_bytes = weights_at},
-                      .bias = glgemm::BufferPlace{.buffer = biases, .offset_bytes = biases_at},
+                      .bias = glgemm::BiasView::for_each_output(biases, biases_at),
                       .activation = glgemm::Activation::relu()});
     weights_at += outputs * inputs * 4;
     biases_at += outputs * 4;

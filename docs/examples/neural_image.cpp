@@ -55,12 +55,12 @@ struct Network {
       layers.push_back({.weights = {.rows = tensor.shape.at(0), .columns = tensor.shape.at(1), .type = glgemm::Type::f16},
                         .activation = i + 1 < count ? glgemm::Activation::sine(1) : glgemm::Activation()});
       layers[i].weights.offset_bytes = append(weights, tensor);
-      layers[i].bias = {.offset_bytes = append(biases, file.tensor("layer." + std::to_string(i) + ".bias"))};
+      layers[i].bias = glgemm::BiasView::for_each_output(0, append(biases, file.tensor("layer." + std::to_string(i) + ".bias")));
     }
     const unsigned weights_buffer = make_buffer(weights), biases_buffer = make_buffer(biases);
     for (glgemm::MlpLayer& layer : layers) {
       layer.weights.buffer = weights_buffer;
-      layer.bias->buffer = biases_buffer;
+      layer.bias = glgemm::BiasView::for_each_output(biases_buffer, layer.bias.offset_bytes());
     }
   }
 

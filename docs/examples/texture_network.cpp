@@ -74,7 +74,7 @@ class Pencil {
                 .filters = {.buffer = make_buffer(darken()), .size = {3, 3}},
                 .output = output_,
                 .padding = glgemm::Padding::same_upper(),
-                .bias = glgemm::BufferPlace{.buffer = make_buffer({1, 1, 1})},
+                .bias = glgemm::BiasView::for_each_output(make_buffer({1, 1, 1})),
                 .activation = glgemm::Activation::relu()}};
     engine_.prepare(layers_);  // compiles now, so that no frame waits for it
   }

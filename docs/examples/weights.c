@@ -28,7 +28,7 @@ static void describe(struct network* network, const struct buffers* in) {
   glgemm_quantization_init(&network->in_blocks, sizeof network->in_blocks);
   network->in_blocks.format = GLGEMM_Q4_0;
   glgemm_epilogue_init(&network->first, sizeof network->first);
-  network->first.bias = glgemm_bias_for_each_row(in->b1, 0);
+  network->first.bias = glgemm_bias_for_each_row(in->b1, 0, GLGEMM_F32);
   network->first.activation = glgemm_activation_relu();
   glgemm_product_init(first, sizeof *first);
   first->a = matrix_in(in->w1, HIDDEN, INPUTS);
@@ -44,7 +44,7 @@ static void describe(struct network* network, const struct buffers* in) {
   network->in_groups.scales_type = GLGEMM_F16;
   network->in_groups.scales_buffer = in->w2_scales;
   glgemm_epilogue_init(&network->second, sizeof network->second);
-  network->second.bias = glgemm_bias_for_each_row(in->b2, 0);
+  network->second.bias = glgemm_bias_for_each_row(in->b2, 0, GLGEMM_F32);
   glgemm_product_init(second, sizeof *second);
   second->a = matrix_in(in->w2, OUTPUTS, HIDDEN);
   second->quantization_a = &network->in_groups;

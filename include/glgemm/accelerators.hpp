@@ -14,6 +14,7 @@
 #include <glgemm/export.hpp>
 #include <glgemm/matrix.hpp>
 #include <glgemm/plan_options.hpp>
+#include <glgemm/reserved.hpp>
 #include <glgemm/streaming.hpp>
 
 namespace glgemm {
@@ -33,6 +34,7 @@ struct AcceleratorsOptions {
   EngineOptions engine{};
   /// No piece of a product is made smaller to share the work evenly than what an accelerator computes in this time.
   std::chrono::nanoseconds min_piece = std::chrono::milliseconds(20);
+  Reserved reserved{};
 };
 
 /// What is known of an accelerator.
@@ -44,6 +46,7 @@ struct AcceleratorInfo {
   std::string failure;
   /// Products of elements that it adds up in a second, as measured by the last product in which it took part; 0 before.
   double rate = 0;
+  Reserved reserved{};
 };
 
 /// What an accelerator did in a product.
@@ -57,6 +60,7 @@ struct AcceleratorReport {
   std::chrono::nanoseconds waiting_time{};
   double rate = 0;      ///< products of elements in a second, while it worked
   std::string failure;  ///< why it was given up; empty if it was not
+  Reserved reserved{};
 };
 
 /// What a product on several accelerators did.
@@ -68,6 +72,7 @@ struct AcceleratorsReport {
     for (const AcceleratorReport& one : accelerators) sum += one.stream.bytes_to_device + one.stream.bytes_from_device;
     return sum;
   }
+  Reserved reserved{};
 };
 
 class DistributedMatrix;
@@ -81,6 +86,7 @@ struct DistributedGemm {
   const DistributedMatrix* b = nullptr;
   Scalar beta = 0;
   DistributedMatrix* c = nullptr;
+  Reserved reserved{};
 };
 
 /// Accelerators that multiply together, each with a thread, an OpenGL context and an engine of its own.
@@ -107,8 +113,9 @@ class GLGEMM_EXPORT Accelerators {
   /// Pieces of C come from one queue, larger ones for faster accelerators by their measured rates, smaller ones towards the end
   /// (options.min_piece), so that all end together. Pieces that share columns of B (or rows of A, where that moves less) go to
   /// one accelerator as long as there are other columns for the others; what it holds is not sent to it again. Each streams as
-  /// one engine would, within `device_memory_limit_bytes` and an equal share of `memory_limit_bytes` each. A piece's bits depend on
-  /// the plan of the accelerator that computes it and not on how the pieces were shared out; devices that are alike plan alike.
+  /// one engine would, within `device_memory_limit_bytes` and an equal share of `memory_limit_bytes` each. A piece's bits depend
+  /// on the plan of the accelerator that computes it and not on how the pieces were shared out; devices that are alike plan
+  /// alike.
   ///
   /// An accelerator that fails has its piece computed by another and is named in the report: one that lost its context after a
   /// second try in a new one, one whose driver had not the memory after tries with smaller pieces. Where C is read and some

@@ -7,6 +7,7 @@
 
 #include <glgemm/export.hpp>
 #include <glgemm/gemm.hpp>
+#include <glgemm/reserved.hpp>
 #include <glgemm/tensor.hpp>
 
 namespace glgemm {
@@ -80,13 +81,14 @@ struct Convolution {
   std::int64_t groups = 1;
   bool transposed = false;
   Scalar alpha = 1;
-  /// An element of the output's type for each output channel.
-  std::optional<BufferPlace> bias{};
+  /// BiasView::for_each_output() of the output's type: an element for each of its channels.
+  BiasView bias{};
   /// Added to the output; it has the output's sizes, layout and type. It is the output itself or has no byte in common with it.
   std::optional<TensorView> residual{};
   Activation activation{};
   /// Used instead of the engine's own workspace.
   std::optional<Workspace> workspace{};
+  Reserved reserved{};
 };
 
 /// The size of the output's images: along each dimension floor((size + padding - (filter - 1) dilation - 1) / stride) + 1, or

@@ -8,6 +8,7 @@
 
 #include <glgemm/export.hpp>
 #include <glgemm/language.hpp>
+#include <glgemm/unpromised.hpp>
 
 namespace glgemm {
 

@@ -21,9 +21,9 @@ namespace glgemm {
 /// the number of rows in a band is a power of two. Products, transfers and copies take bands as they take one buffer. On a driver
 /// that computes on the CPU a matrix is never larger than the main memory.
 ///
-/// Made, used and destroyed on a thread on which the engine's context is current (an abandoned engine's matrices may be
-/// destroyed anywhere). It may outlive the Engine object, not its context. While another context is current, its end leaves its
-/// buffers where they are and tells the log.
+/// Made, used and destroyed on a thread on which the engine's context is current (after Engine::abandon() destroyed on any).
+/// It may outlive the Engine object, not its context. While another context is current, its end leaves its buffers where they
+/// are and tells the log.
 class GLGEMM_EXPORT DeviceMatrix {
  public:
   /// Uninitialised elements.
@@ -63,12 +63,18 @@ class GLGEMM_EXPORT DeviceMatrix {
     write(host.data(), type_of<T>(), row, column, host.rows(), host.columns());
   }
 
-  /// Waits for what writes the matrix and returns its elements.  @throws std::invalid_argument  T is not the matrix's type
+  /// Waits for what writes the matrix and returns its elements. Once a fence behind the last write has passed, OpenGL has nothing
+  /// to wait for, whatever a driver does.
+  /// @throws std::invalid_argument  T is not the matrix's type
+  /// @throws DeviceLost             the context was reset
   template <class T = float>
   Matrix<T> download() const {
     return download<T>(0, 0, rows_, columns_);
   }
-  /// download() of a section.  @throws std::invalid_argument  T is not the matrix's type, or the section leaves the matrix
+  /// download() of a section; where its lines have gaps, by way of a copy on the device, behind all that was enqueued.
+  /// @throws std::invalid_argument  T is not the matrix's type, or the section leaves the matrix
+  /// @throws OutOfMemory            the copy could not be had
+  /// @throws DeviceLost             the context was reset
   template <class T = float>
   Matrix<T> download(std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) const {
     check_section("download", type_of<T>(), row, column, rows, columns);
@@ -105,7 +111,7 @@ class GLGEMM_EXPORT DeviceMatrix {
 
 /// What Engine::prepack made: an operand with the op that belongs to it, as in
 /// engine.gemm({.op_b = packed.op(), .a = a, .b = packed.view(), .c = c}). What was written to the original since then is not
-/// seen.
+/// seen. It lives as a DeviceMatrix.
 class GLGEMM_EXPORT PackedOperand {
  public:
   Op op() const noexcept { return op_; }

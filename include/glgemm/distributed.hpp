@@ -15,6 +15,7 @@
 #include <glgemm/export.hpp>
 #include <glgemm/gemm.hpp>
 #include <glgemm/plan_options.hpp>
+#include <glgemm/reserved.hpp>
 #include <glgemm/types.hpp>
 
 namespace glgemm {
@@ -95,6 +96,7 @@ struct TiledGemm {
   const void* a_zeros = nullptr;
   const void* b_scales = nullptr;
   const void* b_zeros = nullptr;
+  Reserved reserved{};
 };
 
 /// What the caller of a distributed product decides. Equal on all ranks, `progress` apart.
@@ -109,6 +111,7 @@ struct TiledOptions {
   PlanOptions plan{};
   /// Called when this rank has finished a task, with the share of its tasks that is done, by one thread at a time.
   std::function<void(double share)> progress{};
+  Reserved reserved{};
 };
 
 /// What a rank did in a product.
@@ -122,6 +125,7 @@ struct TiledReport {
   std::chrono::nanoseconds compute_time{};  ///< in tasks, all accelerators of the rank together, transfers to them included
   std::chrono::nanoseconds total_time{};
   std::string kernel;  ///< of the largest tile of C; empty without one
+  Reserved reserved{};
 };
 
 struct ClusterOptions {
@@ -129,6 +133,7 @@ struct ClusterOptions {
   /// The accelerators of this rank, as for headless_accelerators(); may differ between ranks.
   std::string accelerators;
   EngineOptions engine{};
+  Reserved reserved{};
 };
 
 /// The ranks of a communicator with their accelerators, ready to multiply.

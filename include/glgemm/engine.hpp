@@ -19,6 +19,7 @@
 #include <glgemm/matrix.hpp>
 #include <glgemm/mlp.hpp>
 #include <glgemm/plan_options.hpp>
+#include <glgemm/reserved.hpp>
 #include <glgemm/types.hpp>
 #include <glgemm/vendor.hpp>
 
@@ -46,6 +47,7 @@ struct DeviceInfo {
   std::int64_t storage_block_bytes = 0;
   /// How far the engine came with EngineOptions::vendor. It may change from `ready` to `left_alone`.
   VendorLibrary vendor_library = VendorLibrary::not_asked;
+  Reserved reserved{};
 };
 
 class Fence;          // fence.hpp
@@ -58,8 +60,8 @@ struct ExperimentalEngineOptions;
 
 /// What ran, and how long it took. Filling it makes the call wait for the GPU.
 struct Report {
-  /// The kernel that ran, with its parameters, as parse_kernel() reads it: "tiled:tile=32". Of a convolution or a network the
-  /// first one.
+  /// The kernel that ran, with its parameters: "tiled:tile=32". Of a convolution or a network the first one. parse_kernel() reads
+  /// those of products; networks and depthwise convolutions have kernels of their own.
   std::string kernel;
   Precision precision = Precision::standard;  ///< in which it ran, see there
   std::int64_t slices = 0;                    ///< into which it was cut so that none takes long, see Engine::gemm
@@ -69,6 +71,7 @@ struct Report {
   std::chrono::nanoseconds kernel_time{};
   /// Engine::multiply: the host's time from the first upload to the end of the download. 0 for other calls.
   std::chrono::nanoseconds total_time{};
+  Reserved reserved{};
 };
 
 /// How an engine works, beyond what the context decides.
@@ -103,8 +106,9 @@ struct EngineOptions {
   std::chrono::nanoseconds max_dispatch = std::chrono::milliseconds(100);
   /// Products may run by the library of the device's maker, which reaches matrix cores that OpenGL does not: NVIDIA's cuBLAS, on
   /// the same buffers, through its driver's libcuda. The engine looks for both when it is made, and needs neither:
-  /// DeviceInfo::vendor_library says what it found, the log says why. The planner takes the kernel `cublas` if it expects it to be
-  /// faster. If the library fails, a shader runs the product. See docs/matrix-cores.md.
+  /// DeviceInfo::vendor_library says what it found, the log says why. The planner takes the kernel `cublas` if it expects it to
+  /// be faster. If the library fails, a shader runs the product. Jobs, convolutions, networks and streamed products run by
+  /// shaders always, so that a job may have other bits than gemm(). See docs/matrix-cores.md.
   Vendor vendor = Vendor::none;
   /// The path of that library, or of its folder. By default the variable GLGEMM_CUBLAS, else where the system looks for
   /// libraries.
@@ -114,6 +118,7 @@ struct EngineOptions {
   bool debug_groups = true;
   /// For tests, see experimental.hpp.
   Opaque<ExperimentalEngineOptions> experimental{};
+  Reserved reserved{};
 };
 
 /// What comes next to what products have written, see Engine::barrier; use_table.h describes each.
@@ -149,6 +154,15 @@ constexpr Use operator|(Use a, Use b) noexcept {
 /// Barriers: a product sees what shaders wrote to A, B, C, D or a bias as storage buffers before. After writes by other means,
 /// issue what OpenGL asks for: barrier(Use::storage) after image stores; nothing after transform feedback, glBufferSubData or a
 /// copy. After a product, name the use to come by barrier().
+///
+/// A buffer that stays mapped: what the host wrote is seen without a barrier where the mapping is coherent or the range was
+/// flushed; do not overwrite it before a fence behind the product has passed. For a result that the host reads there: the
+/// product, barrier(Use::mapped), then fence(), in this order.
+///
+/// Context loss: a context tells of a reset only if it was made to (docs/opengl-es.md, docs/guide.md). glgemm asks
+/// glGetGraphicsResetStatus when an engine is made, in Fence::poll() and wait(), Job::advance(), download() and multiply(), at
+/// the first slices of a long product, and wherever the driver does not give what it should; it remembers a reset once it was
+/// told of one. A driver may tell once: an application that asks by itself, and hears it, calls abandon().
 class GLGEMM_EXPORT Engine {
  public:
   /// @throws Unsupported            no context is current, or one older than OpenGL 4.3 and OpenGL ES 3.1, or get_proc_address
@@ -156,6 +170,7 @@ class GLGEMM_EXPORT Engine {
   ///                                list is being compiled
   /// @throws GlError                this process is a fork of one that has used glgemm; or OpenGL drops dispatches
   /// @throws std::invalid_argument  get_proc_address is null, or options.max_dispatch is not positive
+  /// @throws DeviceLost             the context was lost
   explicit Engine(GetProcAddress get_proc_address, EngineOptions options = {});
   /// Does what release() does if the engine's context is current. Else it abandons the OpenGL objects, and tells the log: another
   /// context or none is current, or the context was destroyed. So declare what keeps the context before the engine.
@@ -191,9 +206,16 @@ class GLGEMM_EXPORT Engine {
   /// op(A) is m x k, op(B) is k x n, C and D are m x n; in a batch, each item's are. With beta = 0, C is not read; with alpha =
   /// 0, A and B are not. The gaps that C's ld leaves are not written. For barriers see the class comment.
   ///
-  /// The first product of its kind plans, compiles and checks its programs, and makes room in the engine's workspace; prepare()
-  /// does so ahead. A later product of that kind neither waits nor allocates (a batch that gives its items one by one allocates).
-  /// docs/opengl-calls.md lists the OpenGL calls that it makes.
+  /// The first product of its kind plans, compiles and checks its programs, and makes room in the engine's workspace;
+  /// prepare() does all but the plan ahead. Products are of one kind if their options and all but their buffers, offsets,
+  /// scalars and activation's parameters are equal: sizes, number of items, types, layouts, ld (0 is another than the same
+  /// number), ops, strides, epilogue, whether alpha is 0 and whether A and B begin at multiples of 16 bytes; where a batch
+  /// gives its items one by one, the largest of their offsets too. A later product of that kind neither waits nor allocates (a
+  /// batch that gives its items one by one allocates), as long as it is among the last 64 kinds. docs/opengl-calls.md lists
+  /// the OpenGL calls that it makes.
+  ///
+  /// Another size is another kind: it costs the host a plan, some microseconds, and waits for the driver's compiler only where
+  /// the plan takes a program that no kind before it had.
   ///
   /// A product that takes longer than EngineOptions::max_dispatch is enqueued in slices of about that time. The engine learns its
   /// programs' speed from them, and expects a product's time from it; for a program that it knows nothing of, it expects 8 times
@@ -205,28 +227,30 @@ class GLGEMM_EXPORT Engine {
   ///                                without GL_MAP_PERSISTENT_BIT, C overlaps an input or another item's C; the message has the
   ///                                numbers
   /// @throws Unsupported            options.kernel cannot run this, no kernel passes its check on this driver, the driver lacks
-  ///                                the type, transform feedback is active, or a display list is being compiled
+  ///                                the type, options.precision is not for this product (as `reproducible` with most
+  ///                                activations), transform feedback is active, or a display list is being compiled
   /// @throws OutOfMemory            the workspace, or the buffer for the items, could not be had; the message has the bytes
   /// @throws GlError                the driver refused to compile the kernel that options.kernel names; the message has its log
-  /// @throws DeviceLost             it waited, and the context was reset
+  /// @throws DeviceLost             the context was reset, and it waited or looked whether its context is current
   void gemm(const Gemm& product, const PlanOptions& options = {}, Report* report = nullptr);
 
-  /// Enqueues several products of any shapes, in their order. Checks all of them before it enqueues the first.
+  /// Enqueues several products of any shapes, in their order. Checks all of them before it enqueues the first. Later ones may
+  /// read what earlier ones wrote. As the other gemm(), and each call allocates some of the host's memory.
   void gemm(std::span<const Gemm> products, const PlanOptions& options = {});
 
-  /// A product as gemm() would run it. Job::advance enqueues it, slice by slice.
+  /// A product as gemm() would run it, by a shader always. Job::advance enqueues it, slice by slice.
   ///
   /// What may fail or take long happens here: this call checks, plans, compiles and makes room. The job has a workspace of its
-  /// own unless the product brings one, so that other products and jobs may run in between. Until Job::done() the product's buffers
-  /// keep their sizes and contents, its workspace included; then commands of this context may write them. Until the job's fence
-  /// has passed they stay unmapped, and the host and other contexts wait. What its spans point to may go.
-  /// Throws as gemm(); nothing has been enqueued.
+  /// own unless the product brings one, so that other products and jobs may run in between. Until Job::done() the product's
+  /// buffers keep their sizes and contents, its workspace included; then commands of this context may write them. Until the job's
+  /// fence has passed they stay unmapped, and the host and other contexts wait. What its spans point to may go. Throws as gemm();
+  /// nothing has been enqueued.
   [[nodiscard]] Job start(const Gemm& product, const PlanOptions& options = {});
 
   /// Enqueues a convolution, see convolution.hpp, on the context's command stream; does not wait for the GPU.
   ///
   /// The first convolution of its kind plans, compiles, checks and makes room, as the first product of a kind does. What gemm()
-  /// says of slices, barriers and OpenGL's state holds here too, and docs/opengl-calls.md lists the calls.
+  /// says of kinds, slices, barriers, OpenGL's state and exceptions holds here too, and docs/opengl-calls.md lists the calls.
   /// @throws std::invalid_argument  sizes or types disagree, a tensor leaves its buffer or is misaligned, a buffer is mapped as
   ///                                gemm() says, or the output overlaps what is read; the message has the numbers
   /// @throws Unsupported            as gemm(), or the workspace has no room for the copy of a row
@@ -241,6 +265,9 @@ class GLGEMM_EXPORT Engine {
   void prepare(std::span<const Convolution> convolutions, const PlanOptions& options = {});
   void prepare(const Convolution& convolution, const PlanOptions& options = {}) { prepare(std::span(&convolution, 1), options); }
 
+  /// Bytes of workspace that convolve() and start() would need; as workspace_bytes() of a product. Throws as convolve().
+  std::int64_t workspace_bytes(const Convolution& convolution, const PlanOptions& options = {}) const;
+
   /// Enqueues a network of fully connected layers, see mlp.hpp, on the context's command stream; does not wait for the GPU.
   ///
   /// Where weights and input are f32, f16 or bf16 and layers are narrow enough, one dispatch runs several layers, all of them
@@ -248,8 +275,8 @@ class GLGEMM_EXPORT Engine {
   /// shows which, and why. Such a dispatch reads its layers' weights from one buffer and their biases from one: where they lie
   /// in several, each call copies them.
   ///
-  /// With Precision::reproducible the bits are those of the layers as products. What gemm() says of first calls, slices, barriers
-  /// and OpenGL's state holds here too.
+  /// With Precision::reproducible the bits are those of the layers as products. What gemm() says of kinds, slices, barriers,
+  /// OpenGL's state and exceptions holds here too.
   /// @throws std::invalid_argument  no layers or more than 16, sizes or types disagree, a view leaves its buffer or is
   ///                                misaligned, the output overlaps what is read, or options.kernel is set; the message has the
   ///                                layer
@@ -263,7 +290,7 @@ class GLGEMM_EXPORT Engine {
   void prepare(std::span<const Mlp> mlps, const PlanOptions& options = {});
   void prepare(const Mlp& mlp, const PlanOptions& options = {}) { prepare(std::span(&mlp, 1), options); }
 
-  /// Bytes of workspace that run() would need. Throws as run(). Any thread.
+  /// Bytes of workspace that run() and start() would need; as workspace_bytes() of a product. Throws as run().
   std::int64_t workspace_bytes(const Mlp& mlp, const PlanOptions& options = {}) const;
 
   /// Copies texels to images in a buffer, or back: image i of the tensor is the view's layer i, and row 0 is the row of texels at
@@ -284,17 +311,22 @@ class GLGEMM_EXPORT Engine {
   void prepare_read_texture(const TextureView& from, const TensorView& to);
   void prepare_write_texture(const TensorView& from, const TextureView& to);
 
-  /// Bytes of workspace that gemm() would need for the product. Throws as gemm(). Any thread.
+  /// Bytes of workspace that gemm() would need for the product, and start(), where no vendor's library would run gemm(). The
+  /// buffers need not exist. The number holds as long as the plan: from prepare() with the same options on. Gemm::workspace
+  /// may be larger; a smaller one is refused by std::invalid_argument. Throws as gemm(). Any thread, while no other uses the
+  /// engine.
   std::int64_t workspace_bytes(const Gemm& product, const PlanOptions& options = {}) const;
 
   /// Bytes that buffers may have without crowding others out, as far as is known: 7/8 of the memory that the driver reports as
   /// free now; half of the main memory if the driver computes on the CPU; 1 GiB if the driver does not say.
   std::int64_t device_memory_bytes() const;
 
-  /// Compiles the programs that the products need, runs each once on nothing, and makes room in the engine's workspace: no later
-  /// product of such shapes, types and layouts waits for the driver's compiler (some compile at the first dispatch) or allocates.
-  /// The buffers need not exist, and their names may be 0. Whether A and B begin at multiples of 16 bytes may change the program.
-  /// Blocks. Throws as gemm(); if shapes disagree, the message has the product's number.
+  /// Compiles the programs that the products need, runs each once on nothing, and makes room in the engine's workspace: no
+  /// later product of these kinds, see gemm(), waits for the driver's compiler (some compile at the first dispatch) or makes
+  /// room. So it is for start(), which makes room of its own, where no vendor's library would run gemm(). How fast a program
+  /// is, is not measured: a product that is expected to take more than an eighth of EngineOptions::max_dispatch may wait for
+  /// its first slices all the same. The buffers need not exist, and their names may be 0. Blocks. Throws as gemm(); if shapes
+  /// disagree, the message has the product's number.
   void prepare(std::span<const Gemm> products, const PlanOptions& options = {});
   void prepare(const Gemm& product, const PlanOptions& options = {}) { prepare(std::span(&product, 1), options); }
   /// Copies a B that many products use into a matrix of its own, in the form that this engine's kernels read fastest. Enqueues;
@@ -310,8 +342,11 @@ class GLGEMM_EXPORT Engine {
   /// @throws std::invalid_argument  the view leaves its buffer or is misaligned, its buffer is mapped as gemm() says, or an ld
   ///                                below the width
   void upload(const void* from, std::int64_t ld, const BufferView& to);
-  /// Copies the elements of a matrix from a buffer to host memory. Waits for all commands that were enqueued before.
+  /// Copies the elements of a matrix from a buffer to host memory. Waits for what writes it, and where a copy on the device is
+  /// needed, of lines with gaps or while a vendor's library is allowed, for all commands that were enqueued before.
   /// @throws std::invalid_argument  as upload
+  /// @throws OutOfMemory            such a copy could not be had
+  /// @throws DeviceLost             the context was reset
   void download(const BufferView& from, void* to, std::int64_t ld = 0);
 
   /// Has the uses to come of what products, convolutions and the application's own shaders have written see it:
@@ -330,8 +365,10 @@ class GLGEMM_EXPORT Engine {
   /// Device matrices free theirs themselves.
   /// @throws std::invalid_argument  the engine checks, and its context is not current: abandon() is for a context that is gone
   void release();
-  /// Forgets the OpenGL objects of the engine and of its device matrices, without calling OpenGL: for a context that is lost or
-  /// gone. Any thread.
+  /// Forgets the OpenGL objects of the engine and of all that was made with it, without calling OpenGL: for a context that is
+  /// lost or gone. Its matrices, packed operands, jobs, fences, stopwatches and scopes may then be destroyed on any thread,
+  /// and so may the engine; what needs OpenGL throws std::invalid_argument. Any thread, but not during another call with any
+  /// of them.
   void abandon() noexcept;
 
  private:

@@ -26,7 +26,9 @@ class GLGEMM_EXPORT Unsupported : public GlError {
   ~Unsupported() override;
 };
 
-/// The driver refused memory; the engine and everything made with it live on.
+/// The driver refused memory; the engine and everything made with it live on. A product needs less with a smaller
+/// PlanOptions::workspace_bytes; Engine::prepare() asks for what it needs ahead. (Where the host has none it is
+/// std::bad_alloc.)
 class GLGEMM_EXPORT OutOfMemory : public GlError {
  public:
   OutOfMemory(const std::string& message, std::int64_t bytes) : GlError(message), bytes_(bytes) {}
@@ -39,7 +41,8 @@ class GLGEMM_EXPORT OutOfMemory : public GlError {
   std::int64_t bytes_;
 };
 
-/// The context was reset or lost; its objects are gone. Call Engine::abandon() and make a new engine.
+/// The context was reset or lost; its objects are gone. Call Engine::abandon() and make a new engine. Engine's comment says when
+/// glgemm hears of it.
 class GLGEMM_EXPORT DeviceLost : public GlError {
  public:
   using GlError::GlError;

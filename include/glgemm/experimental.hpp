@@ -13,6 +13,7 @@
 #include <glgemm/inspect.hpp>
 #include <glgemm/limits.hpp>
 #include <glgemm/tuning.hpp>
+#include <glgemm/unpromised.hpp>
 
 namespace glgemm {
 

@@ -33,3 +33,18 @@
 #else
 #define GLGEMM_WEIGHTS_EXPORT GLGEMM_IMPORTED
 #endif
+
+/// Before a declaration: a use of the name makes the compiler warn with the text, which says what takes its place. What is
+/// deprecated works on and warns in all further versions 1.x, and goes with 2.0. A program that defines
+/// GLGEMM_NO_DEPRECATED_WARNINGS before it includes glgemm's headers hears of none.
+#if defined(GLGEMM_NO_DEPRECATED_WARNINGS)
+#define GLGEMM_DEPRECATED(text)
+#elif defined(__cplusplus) && __cplusplus >= 201402L
+#define GLGEMM_DEPRECATED(text) [[deprecated(text)]]
+#elif defined(__GNUC__)
+#define GLGEMM_DEPRECATED(text) __attribute__((deprecated(text)))
+#elif defined(_MSC_VER)
+#define GLGEMM_DEPRECATED(text) __declspec(deprecated(text))
+#else
+#define GLGEMM_DEPRECATED(text)
+#endif

@@ -11,6 +11,7 @@
 #include <glgemm/element_format.hpp>
 #include <glgemm/export.hpp>
 #include <glgemm/matrix.hpp>
+#include <glgemm/reserved.hpp>
 #include <glgemm/types.hpp>
 
 namespace glgemm {
@@ -56,7 +57,11 @@ struct Indexing {
   OffsetTable rows{}, columns{};
 };
 
-/// A matrix in a buffer object of the application, or in bands in several buffers. It owns nothing.
+/// A matrix in a buffer object of the application. It owns nothing.
+///
+/// The first seven members say where it lies, and most matrices need no others. Each of the rest is for one kind of matrix: one
+/// too large for one buffer, a quantised one, and one whose elements tables find. The first two go together, so that a large
+/// quantised matrix may lie in bands.
 struct BufferView {
   unsigned buffer = 0;    ///< the name of a buffer object of the engine's context or share group
   std::int64_t rows = 0;  ///< of the matrix as stored, before any op
@@ -67,17 +72,18 @@ struct BufferView {
   Type type = Type::f32;
   /// For a matrix too large for one buffer: its buffers, which are used in place of `buffer` where this is not empty. Each buffer
   /// holds `band_lines` of the stored lines (rows if row-major, columns if column-major; the last one holds the rest), from
-  /// offset_bytes on with that ld. A power of two is best for `band_lines`: no piece straddles bands. Not for batches. The array of
-  /// names must live as long as the view is used.
+  /// offset_bytes on with that ld. A power of two is best for `band_lines`: no piece straddles bands. Not for batches. The array
+  /// of names must live as long as the view is used.
   std::span<const unsigned> bands{};
   std::int64_t band_lines = 0;
   /// Where this is not `none`, the matrix (A or B) is quantised: its buffer has codes in place of elements, which stand for
-  /// numbers of type f32. They lie along k. `ld`, strides and offsets count codes, and are multiples of block_codes(). The matrix
-  /// begins at an even byte; mxfp4 and formats whose scales lie apart may begin at any byte.
+  /// numbers of type f32; `type` stays that. They lie along k. `ld`, and a batch's strides and offsets, count codes and are
+  /// multiples of block_codes() (of per_row a batch's are multiples of ld); ld 0: each line in whole blocks. `offset_bytes`
+  /// counts bytes, and is even; with mxfp4 and formats whose scales lie apart it may be any.
   Quantization quantization{};
   /// Where scales and zeros lie that are not in the codes' blocks. Each has an array of its own, see QuantizedMatrix, with as
   /// many rows of scales as the codes have rows of `ld` codes. The first belongs to the matrix's first code, and of per_row to
-  /// its first row.
+  /// its first row. Scales begin at a multiple of their size, zeros at any byte.
   BufferPlace scales{}, zeros{};
   /// Where this is set, tables say where the elements lie, in place of `layout` and `ld`; not for bands and quantised matrices.
   /// A C has tables on the host, and no two of its elements in one place; D then has the same tables. C shares no byte of
@@ -87,12 +93,16 @@ struct BufferView {
 
 /// Many products in one call: item i multiplies A_i and B_i into C_i, all of the shapes that the views say.
 struct Batch {
+  /// A stride that is not said.
+  static constexpr std::int64_t unsaid = -1;
+
   std::int64_t count = 1;
-  /// Elements from an item's matrix to the next item's, not negative; 0 repeats A, B or D.
-  std::int64_t stride_a = 0;
-  std::int64_t stride_b = 0;
-  std::int64_t stride_c = 0;
-  std::int64_t stride_d = 0;
+  /// Elements from an item's matrix to the next item's, not negative; 0 where all items have the same A, B or D. Where there are
+  /// several items, each one is said unless there are offsets: one that was forgotten is refused.
+  std::int64_t stride_a = unsaid;
+  std::int64_t stride_b = unsaid;
+  std::int64_t stride_c = unsaid;
+  std::int64_t stride_d = unsaid;
   /// `count` offsets in elements from the view's first element, not negative, in any order. Used in place of the strides where
   /// not empty.
   std::span<const std::int64_t> offsets_a{};
@@ -104,34 +114,49 @@ struct Batch {
   std::span<const Scalar> betas{};
 };
 
-/// A bias has one element for each row of C or for each column of C.
-enum class Bias { none, for_each_row, for_each_column };
+/// What a bias has an element for: each row of C, each column of C, or each output. The outputs of a layer of a network are its
+/// neurons, and those of a convolution its channels.
+enum class Bias { none, for_each_row, for_each_column, for_each_output };
 
-/// A bias in a buffer: one element of C's type for each row of C, or for each column of C. They lie one after the other from a
-/// byte of the buffer on. All items of a batch have the same bias.
+/// A bias in a buffer: elements one after the other from a byte of the buffer on, a multiple of their size. Products take
+/// for_each_row() and for_each_column(), convolutions and layers for_each_output(). All items of a batch have the same bias.
+///
+/// Nothing is converted: the type is that of what the bias is added to, which is C's or the output's. Another one is refused.
 class BiasView {
  public:
   /// None.
   constexpr BiasView() noexcept = default;
   /// As many elements as C has rows: element i is added to each element of row i.
-  static constexpr BiasView for_each_row(unsigned buffer, std::int64_t offset_bytes = 0) noexcept {
-    return {Bias::for_each_row, buffer, offset_bytes};
+  static constexpr BiasView for_each_row(unsigned buffer, std::int64_t offset_bytes = 0, Type type = Type::f32) noexcept {
+    return {Bias::for_each_row, buffer, offset_bytes, type};
   }
   /// As many elements as C has columns: element j is added to each element of column j.
-  static constexpr BiasView for_each_column(unsigned buffer, std::int64_t offset_bytes = 0) noexcept {
-    return {Bias::for_each_column, buffer, offset_bytes};
+  static constexpr BiasView for_each_column(unsigned buffer, std::int64_t offset_bytes = 0, Type type = Type::f32) noexcept {
+    return {Bias::for_each_column, buffer, offset_bytes, type};
+  }
+  /// As many elements as a layer has outputs, or as a convolution's output has channels.
+  static constexpr BiasView for_each_output(unsigned buffer, std::int64_t offset_bytes = 0, Type type = Type::f32) noexcept {
+    return {Bias::for_each_output, buffer, offset_bytes, type};
+  }
+  /// Any of them; none, whatever the buffer, of Bias::none.
+  static constexpr BiasView of(Bias kind, unsigned buffer, std::int64_t offset_bytes = 0, Type type = Type::f32) noexcept {
+    return kind == Bias::none ? BiasView() : BiasView(kind, buffer, offset_bytes, type);
   }
 
   constexpr Bias kind() const noexcept { return kind_; }
   constexpr unsigned buffer() const noexcept { return buffer_; }
   constexpr std::int64_t offset_bytes() const noexcept { return offset_bytes_; }
+  constexpr Type type() const noexcept { return type_; }
+  /// Whether there is one.
+  constexpr explicit operator bool() const noexcept { return kind_ != Bias::none; }
   friend constexpr bool operator==(const BiasView&, const BiasView&) noexcept = default;
 
  private:
-  constexpr BiasView(Bias kind, unsigned buffer, std::int64_t offset_bytes) noexcept
-      : kind_(kind), buffer_(buffer), offset_bytes_(offset_bytes) {}
+  constexpr BiasView(Bias kind, unsigned buffer, std::int64_t offset_bytes, Type type) noexcept
+      : kind_(kind), type_(type), buffer_(buffer), offset_bytes_(offset_bytes) {}
 
   Bias kind_ = Bias::none;
+  Type type_ = Type::f32;
   unsigned buffer_ = 0;
   std::int64_t offset_bytes_ = 0;
 };
@@ -149,15 +174,17 @@ struct Epilogue {
 struct Workspace {
   unsigned buffer = 0;
   std::int64_t offset_bytes = 0;  ///< a multiple of 16
-  std::int64_t size_bytes = 0;
+  std::int64_t size_bytes = 0;    ///< at least what Engine::workspace_bytes() says, else the call throws std::invalid_argument
 };
 
 /// One product C = act(alpha op(A) op(B) + beta C + D + bias) on buffers of the engine's context, or a batch of them.
 ///
 /// A and B are of types that can_multiply() allows (types.hpp), and one of them may be quantised; C is of a type that
 /// is_type_of_c() allows: the sums' or, where A or B is of f16 or bf16, that one, then rounded to nearest even. Integers wrap. A
-/// matrix of codes or of 16- or 8-bit elements lies in a buffer whose size is a multiple of 4 bytes. A C in bands shares no
-/// buffer with anything that is read, unless D is C itself. A C in one buffer does not share it with a matrix in bands.
+/// matrix of codes or of 16- or 8-bit elements lies in a buffer whose size is a multiple of 4 bytes. C may lie in the buffer of
+/// A, B, D or the bias, but has no element in common with them, unless D is C itself; elements count, and not the gaps between
+/// lines. A C in bands shares no buffer with anything that is read, unless D is C itself. A C in one buffer does not share it
+/// with a matrix in bands.
 struct Gemm {
   Op op_a = Op::none;
   Op op_b = Op::none;
@@ -170,6 +197,7 @@ struct Gemm {
   Epilogue epilogue{};
   /// Used instead of the engine's own workspace.
   std::optional<Workspace> workspace{};
+  Reserved reserved{};
 };
 
 }  // namespace glgemm

@@ -7,6 +7,7 @@
 
 #include <glgemm/error.hpp>
 #include <glgemm/export.hpp>
+#include <glgemm/reserved.hpp>
 
 namespace glgemm {
 
@@ -65,6 +66,7 @@ struct HeadlessOptions {
   bool compatibility = false;
   /// Shares objects with this context, on its device and of its API (`device` must then be empty, and `api` be `any`).
   const class HeadlessContext* share = nullptr;
+  Reserved reserved{};
 };
 
 /// A context of OpenGL 4.3 to 4.6, or of OpenGL ES 3.1 to 3.2, the newest that the device has, with no window and no display.

@@ -35,6 +35,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <glgemm/convolution.hpp>
@@ -45,6 +46,8 @@
 #include <glgemm/plan_options.hpp>
 #include <glgemm/problem.hpp>
 #include <glgemm/streaming.hpp>
+#include <glgemm/tuning.hpp>
+#include <glgemm/unpromised.hpp>
 
 namespace glgemm {
 
@@ -55,13 +58,21 @@ class Job;  // job.hpp
 /// Whether a kernel reads an operand by vectors of 16 bytes, and from where: `none` reads element by element, `storage` reads
 /// vectors from a storage buffer, `image` reads them as an image. On CPU drivers an image is several times as fast.
 enum class VectorReads { none, storage, image };
+/// The enumerator's name.
+constexpr std::string_view to_string(VectorReads reads) noexcept {
+  constexpr std::array<std::string_view, 3> names{"none", "storage", "image"};
+  return names[static_cast<std::size_t>(reads)];
+}
 
 /// Whether it is one of library_kernels().
 GLGEMM_EXPORT bool is_library(const Kernel& kernel) noexcept;
 /// The tuner's space: every kernel that can run this problem under these limits and may be the fastest, each family with the
-/// parameters that make sense on such a device (a CPU's vectors have 8 lanes, so its workgroups do).
+/// parameters that make sense on such a device (a CPU's vectors have 8 lanes, so its workgroups do). The problem is the one that
+/// is asked for: a plan with such a kernel may run C^T all the same, see Plan::transposed.
 GLGEMM_EXPORT std::vector<Kernel> kernel_space(const Problem& problem, const Limits& limits);
-/// Why this kernel cannot run this problem under these limits, as a sentence with the numbers; empty if it can.
+/// Why this kernel cannot run this problem under these limits, as a sentence with the numbers; empty if it can. A, B, m and n are
+/// those of the problem that is asked for, also where a plan would run C^T. It knows no Precision, no limit on the workspace and
+/// no program that is struck off: make_plan() with PlanOptions::kernel does, and throws what is in the way.
 GLGEMM_EXPORT std::string why_not(const Problem& problem, const Kernel& kernel, const Limits& limits);
 /// The size of a workgroup of the kernel in invocations: x, y, z.
 GLGEMM_EXPORT std::array<int, 3> workgroup(const Kernel& kernel);
@@ -77,16 +88,25 @@ GLGEMM_EXPORT Block block_of(const Kernel& kernel);
 /// Bytes of shared memory that one workgroup needs.
 GLGEMM_EXPORT std::int64_t shared_bytes(const Kernel& kernel, Type type);
 
+/// The bytes of A, B or C of all items together, with the scales and zeros of a quantised one; what all items share counts once.
+/// Of an indexed operand as if none of its elements were read twice.
+GLGEMM_EXPORT std::int64_t least_bytes(const Problem& problem, Role role);
+/// The bytes of A, B and C, each once: no kernel moves fewer between a device's memory and its processors, unless a cache still
+/// holds some. Where beta is not 0, C is read as well, which a Problem does not say.
+GLGEMM_EXPORT std::int64_t least_bytes(const Problem& problem);
+
 /// How often the elements of A and of B are read, on average for each element (all elements of one operand are alike but for
-/// the edges of C).
+/// the edges of C). Reads that a cache answers are counted, too.
 struct Traffic {
-  double buffer_reads_of_a = 0;  ///< reads of an element of A from its storage buffer
+  double buffer_reads_of_a = 0;  ///< reads of an element of A from a buffer, its own or that of panels
   double buffer_reads_of_b = 0;
   double shared_reads_of_a = 0;  ///< reads of an element of A from a workgroup's shared memory
   double shared_reads_of_b = 0;
-  double bytes = 0;           ///< bytes read from A's and B's buffers and written to C's, altogether
+  double bytes = 0;           ///< bytes that are read from buffers and written to them, altogether
   double flops_per_byte = 0;  ///< 2 m n k / bytes (8 m n k for complex types): arithmetic for each byte of buffer traffic
 };
+/// The kernel's own, reading A and B of this very problem as they lie. A plan's has packing and parts of k, too, and where the
+/// plan runs C^T its A is the given B.
 GLGEMM_EXPORT Traffic traffic(const Problem& problem, const Kernel& kernel);
 
 // ---- Programs
@@ -154,6 +174,12 @@ struct Window {
 /// copy the input with a border; convolve each channel by itself. In that of a network: run several layers.
 enum class Stage { pack_a, pack_b, multiply, reduce, copy, depthwise, layers };
 constexpr std::size_t stage_count = 7;
+/// The enumerator's name.
+constexpr std::string_view to_string(Stage stage) noexcept {
+  constexpr std::array<std::string_view, stage_count> names{"pack_a", "pack_b",    "multiply", "reduce",
+                                                            "copy",   "depthwise", "layers"};
+  return names[static_cast<std::size_t>(stage)];
+}
 
 /// The parts of a plan's workspace. Those that a plan does not need have no bytes.
 struct WorkspaceLayout {
@@ -183,7 +209,8 @@ struct LargestDispatch {
 struct Plan {
   /// The problem that runs: the transposed one if `transposed`.
   Problem problem;
-  /// C^T = op(B)^T op(A)^T is run in place of C = op(A) op(B): A and B have changed places, and rows are columns.
+  /// C^T = op(B)^T op(A)^T is run in place of C = op(A) op(B): A and B have changed places, and rows are columns. Whatever else a
+  /// plan, its steps, its programs and its traffic call A is then the given B, and their m is the given n.
   bool transposed = false;
   Kernel kernel;
   /// The sizes of a piece, which one set of buffer windows covers. m, n and k themselves if nothing is cut.
@@ -207,6 +234,7 @@ struct Plan {
   WorkspaceLayout workspace;
   LargestDispatch largest_dispatch;
 
+  /// Whether the A, or the B, of the problem that runs is brought into panels: if `transposed`, Role::a is the given B.
   bool packs(Role role) const noexcept { return (role == Role::a ? workspace.panels_a : workspace.panels_b).size_bytes > 0; }
   /// Whether sums go to the workspace, for a reduction: k is cut into parts; the precision is not the standard one; or a program
   /// that finishes C itself would have more storage buffers than the device allows.
@@ -220,22 +248,35 @@ struct Plan {
 
 /// Why a plan is as it is, for people. Nothing in it changes what runs.
 struct Explanation {
+  /// Why a kernel was not taken: the model expects it to be slower than the one that was; it cannot run the problem; or a program
+  /// that it needs is struck off, see struck_off().
+  enum class Why { slower, cannot_run, struck_off };
   struct PassedOver {
     Kernel kernel;
+    Why why = Why::slower;
+    /// As a sentence, with the numbers. It speaks of the problem that is asked for, as why_not(), or says that it speaks of C^T.
+    /// A program that is struck off is named as it would run.
     std::string reason;
   };
   /// Who chose the kernel: the caller, an entry of the tuning table, or the cost model.
   enum class By { caller, tuning, model };
 
   By chosen_by = By::model;
+  /// The entry of the tuning table that chose it; none if none did.
+  std::optional<TunedChoice> tuned{};
   /// Seconds that the cost model expects a run to take.
   double expected_seconds = 0;
   /// Why the plan has another precision than PlanOptions asks for; empty if it has the same.
   std::string precision{};
-  /// The kernels that were not taken, and why not: first kernels that the model expects to be slower, the fastest of them first;
-  /// then kernels that cannot run the problem.
+  /// The kernels that were not taken: first the slower ones, the fastest of them first; then those that cannot run the problem or
+  /// are struck off. Whether a slower one can be cut into pieces, and has programs that may run, was not tried.
   std::vector<PassedOver> passed_over{};
 };
+/// The enumerator's name.
+constexpr std::string_view to_string(Explanation::By by) noexcept {
+  constexpr std::array<std::string_view, 3> names{"caller", "tuning", "model"};
+  return names[static_cast<std::size_t>(by)];
+}
 
 /// Chooses a kernel and cuts the product so that every piece is within the limits. `why`, if given, gets the reasons.
 /// @throws std::invalid_argument  as `validate`; or no device can have such a limit (no workgroups, say), or `options` has a
@@ -310,6 +351,10 @@ struct PlanSize {
   std::array<double, stage_count> work{};
 };
 GLGEMM_EXPORT PlanSize size(const Plan& plan);
+
+/// What all steps of the plan move, of the problem that runs (if Plan::transposed, its A is the given B): with packing, panels,
+/// and sums that go to the workspace and back. The residual, the bias, and the read of C where beta is not 0 come on top.
+GLGEMM_EXPORT Traffic traffic(const Plan& plan);
 
 // ---- Convolutions
 
@@ -474,6 +519,7 @@ struct MlpPlan {
 struct MlpStep {
   std::int64_t sample = 0;  ///< the first one of the piece
   std::size_t group = 0;
+  std::size_t product = 0;  ///< of MlpPlan::Group::products; 0 where the group has a program
   Step step;
 };
 
@@ -561,8 +607,12 @@ struct ProgramStatistics {
   friend bool operator==(const ProgramStatistics&, const ProgramStatistics&) = default;
 };
 
-/// Whether the driver tells of spills or fills. False where it does not tell.
-GLGEMM_EXPORT bool spills(const ProgramStatistics& statistics) noexcept;
+/// What the driver tells of spills and fills. Where they are untold there may be some. The causes: this driver never tells of
+/// them (NVIDIA's own, nouveau, llvmpipe: look at local_bytes, where that is told); it tells only if a variable was set before
+/// the context was made; its own cache of shaders had the program; the context's stack of debug groups was full; or the kernel
+/// is a library's, and no program.
+enum class Spills { untold, none, some };
+GLGEMM_EXPORT Spills spills(const ProgramStatistics& statistics) noexcept;
 /// "registers 120, spills 4, fills 8": what is known; empty if nothing is.
 GLGEMM_EXPORT std::string to_string(const ProgramStatistics& statistics);
 
@@ -591,7 +641,13 @@ GLGEMM_EXPORT ConvolutionProblem problem_of(const Convolution& convolution);
 /// What Engine::run plans for. Likewise.
 GLGEMM_EXPORT MlpProblem problem_of(const Mlp& mlp);
 
-/// The plan that the engine would run: with its limits and its tuning table, and without programs that are struck off.
+/// The plan by which gemm(), convolve() or run() would run the problem with these options: with the engine's limits and its
+/// tuning table, and without programs that are struck off. Another one runs in these cases:
+/// - A program that has not run yet fails its check, or the driver refuses it. prepare() finds out: this plan is another then.
+/// - EngineOptions::use_ready_programs, while this plan's programs are not compiled: then a kernel whose programs are.
+/// - A kernel of a library in a job, which takes shaders; or the library fails: a shader runs the product.
+/// A workspace that a Gemm brings changes no plan: gemm() refuses one of less than Plan::workspace.size_bytes.
+///
 /// Throws as make_plan with limits. Any thread, while no other uses the engine.
 GLGEMM_EXPORT Plan make_plan(const Engine& engine, const Problem& problem, const PlanOptions& options = {},
                              Explanation* why = nullptr);
@@ -604,8 +660,9 @@ GLGEMM_EXPORT Problem problem_of(const HostGemm& product);
 /// their self-check. The matrices' functions are not called, and need not be there. Throws as the other one.
 GLGEMM_EXPORT StreamPlan make_stream_plan(Engine& engine, const HostGemm& product, const StreamOptions& options = {});
 
-/// The plan of a job's product; of a convolution or a network, of its first one. Empty where there is none. Any thread.
-GLGEMM_EXPORT const Plan& plan_of(const Job& job) noexcept;
+/// The plan of a job's product, which lives as long as the job; null where the job is of a convolution or of a network, whose
+/// plan is make_plan(engine, problem_of(convolution), options). Any thread.
+GLGEMM_EXPORT const Plan* plan_of(const Job& job) noexcept;
 
 /// Engine::prepare for problems. Throws as that.
 GLGEMM_EXPORT void prepare(Engine& engine, std::span<const Problem> problems, const PlanOptions& options = {});
@@ -616,10 +673,11 @@ GLGEMM_EXPORT std::vector<StruckOff> struck_off(const Engine& engine);
 
 /// Compiles the plan's programs, runs each once on nothing, and returns what the driver told of each through GL_KHR_debug: in the
 /// order of the plan's stages; of a convolution and a network each program once. Results are not looked at and no program is
-/// checked. Blocks.
+/// checked. A library's kernel, such as cublas, is no program: its report is there, and tells nothing. Blocks.
 ///
-/// Some drivers tell only if a variable asks for it before the context is made, and no driver tells of a program that its own
-/// cache of shaders holds; docs/drivers.md names the variables. While a program is made, the driver's messages go to the
+/// Some drivers never tell. Some tell only if a variable asks for it before the context is made, and no driver tells of a program
+/// that its own cache of shaders holds; docs/drivers.md names the drivers and the variables, and `glgemm inspect --compiled` sets
+/// them. While a program is made, the driver's messages go to the
 /// report. Then the application's callback gets the messages that are not the compiler's; the callback and the settings of
 /// debug output are as before. Nothing is reported while the context's stack of debug groups is full: OpenGL restores which
 /// messages are enabled by that stack alone.

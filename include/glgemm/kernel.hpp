@@ -24,7 +24,7 @@ struct KernelAccess;
 /// device can run: `why_not` and `make_plan` say so.
 class GLGEMM_EXPORT Kernel {
  public:
-  static constexpr std::size_t max_parameters = 12;
+  static constexpr std::size_t max_parameters = 24;  ///< with room for those of later versions
   /// The plainest kernel with its defaults, which every driver can run: naive.
   Kernel();
   friend auto operator<=>(const Kernel&, const Kernel&) = default;
@@ -55,11 +55,13 @@ GLGEMM_EXPORT const std::vector<Kernel>& library_kernels();
 GLGEMM_EXPORT std::string_view name(const Kernel& kernel) noexcept;
 /// What the family is for, in one line.
 GLGEMM_EXPORT std::string_view summary(const Kernel& kernel) noexcept;
-/// The name and every parameter: "tiled:tile=32", "naive:workgroup_x=8,workgroup_y=8". `parse_kernel` reads it back.
+/// The name and every parameter: "tiled:tile=32", "naive:workgroup_x=8,workgroup_y=8". `parse_kernel` reads that of a kernel for
+/// products back.
 GLGEMM_EXPORT std::string to_string(const Kernel& kernel);
-/// Reads "tiled", "tiled:tile=16", ...; parameters that are not named keep their defaults.
-/// @throws std::invalid_argument  an unknown kernel or parameter, or a value that is not a number; the message lists what
-///                                there is
+/// Reads FAMILY[:PARAMETER=VALUE[,PARAMETER=VALUE]...], as "tiled" or "tiled:tile=16"; parameters that are not named keep their
+/// defaults. docs/kernels.md says what later versions keep of this.
+/// @throws std::invalid_argument  an unknown kernel or parameter, or a value that is not a whole number; the message names it,
+///                                and lists what there is
 GLGEMM_EXPORT Kernel parse_kernel(std::string_view text);
 /// The parameters of the kernel's family, in the order in which `to_string` writes them.
 GLGEMM_EXPORT std::vector<KernelParameter> parameters(const Kernel& kernel);

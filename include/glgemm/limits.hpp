@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include <glgemm/device_class.hpp>
+#include <glgemm/unpromised.hpp>
 #include <glgemm/vendor.hpp>
 
 namespace glgemm {

@@ -3,21 +3,26 @@
 
 #include <cstddef>
 #include <optional>
-#include <span>
+#include <vector>
 
 #include <glgemm/export.hpp>
 #include <glgemm/gemm.hpp>
+#include <glgemm/reserved.hpp>
 
 namespace glgemm {
 
 /// One fully connected layer: y = act(op(W) x + bias), where op(W) has a row for each output and a column for each input.
 struct MlpLayer {
-  BufferView weights{};  ///< W, of any type that a product takes; quantised ones too, whose codes lie along the inputs
+  /// W, of any type that a product takes; quantised ones too, whose codes lie along the inputs. A layer with quantised weights
+  /// runs as a product: what is between it and its neighbours goes through the workspace, where PlanOptions::workspace_bytes has
+  /// no room for all samples in pieces of some.
+  BufferView weights{};
   Op op = Op::none;
-  /// An element for each output, of the type of what the layer gives: of the sums' type for a hidden layer (f32, where weights
+  /// BiasView::for_each_output() of the type of what the layer gives: of the sums' type for a hidden layer (f32, where weights
   /// and input are floats of 32 bits or fewer), of the output's type for the last one.
-  std::optional<BufferPlace> bias{};
+  BiasView bias{};
   Activation activation{};
+  Reserved reserved{};
 };
 
 /// A network
@@ -30,19 +35,21 @@ struct MlpLayer {
 /// widths.
 ///
 /// What hidden layers give has the sums' type and is not rounded further. The error of an output is bounded layer by layer: with
-/// E the bound of the errors of a layer's input, |W| E + gamma_k |W| (|x| + E) bounds those of its sums; an activation multiplies
-/// a bound by the greatest of its slopes and adds its own error. check_mlp() of verify.hpp computes that bound.
+/// E the bound of the errors of a layer's input x, |W| E + gamma_K (|W| (|x| + E) + |b|) bounds those of its sums, with K = k
+/// + 3. An activation multiplies a bound by the greatest of its slopes and adds its own error. check_mlp() of verify.hpp
+/// computes that bound.
 ///
 /// A plan decides which layers run in one dispatch, with what is between them kept in registers and shared memory, and which run
 /// as a product each: see Engine::run().
 struct Mlp {
   static constexpr std::size_t max_layers = 16;
 
-  std::span<const MlpLayer> layers{};  ///< the first one first; must live as long as the value is used
+  std::vector<MlpLayer> layers{};  ///< the first one first
   BufferView input{};
   BufferView output{};
   /// Used instead of the engine's own workspace.
   std::optional<Workspace> workspace{};
+  Reserved reserved{};
 };
 
 }  // namespace glgemm

@@ -9,6 +9,7 @@
 #include <glgemm/export.hpp>
 #include <glgemm/kernel.hpp>
 #include <glgemm/precision.hpp>
+#include <glgemm/reserved.hpp>
 
 namespace glgemm {
 
@@ -53,6 +54,7 @@ struct PlanOptions {
   /// blocks of canonical_block, whatever split_k above 1 says.
   Precision precision = Precision::standard;
   Opaque<ExperimentalPlanOptions> experimental{};
+  Reserved reserved{};
   friend bool operator==(const PlanOptions&, const PlanOptions&) = default;
 };
 

@@ -18,13 +18,15 @@ namespace glgemm {
 ///
 /// Products of integers are exact modulo 2^32, in whatever order they are summed: for them all four are the same.
 enum class Precision {
-  /// May compute in a narrower type, with the error of that type. A vendor's library, where EngineOptions::vendor allows one, may
-  /// round f32 to TF32. OpenGL itself has no arithmetic narrower than f32, and glgemm does not use the extensions that add it (as
-  /// NV_gpu_shader5 does): by shaders it is `standard`, with that error. Report::precision says which it was.
-  fast,
-  /// The default: sums in the accumulator's type, in the order that is fastest. |C - ref| <= gamma_k M, see verify.hpp. Equal
-  /// plans give equal bits on one device.
+  /// The default: sums in the accumulator's type, in the order that is fastest. |C - ref| <= gamma_k M, see verify.hpp; of f16
+  /// and bf16 4 k u M, where EngineOptions::vendor allows matrix cores. Equal plans give equal bits on one device.
   standard,
+  /// Operands of f32 may be rounded to TF32, which has 10 bits of fraction, before they are multiplied: |C - ref| <=
+  /// (gamma_k + 2^-9) M where A and B are f32, and as `standard` for all other types. A vendor's library does so, where
+  /// EngineOptions::vendor allows one: matrix cores are several times as fast. Shaders have no such arithmetic, and run
+  /// `standard`.
+  /// Report::precision says which it was.
+  fast,
   /// Sums with about twice the digits of f32: |C - ref| <= 4 u M for any k up to 2^31, and u M more for each of a residual and a
   /// bias. For f32, and for the types of 16 and 8 bits, whose C is then rounded once to its type.
   ///
@@ -46,16 +48,17 @@ enum class Precision {
   /// to zero.
   reproducible
 };
-inline constexpr std::array all_precisions{Precision::fast, Precision::standard, Precision::extended, Precision::reproducible};
+inline constexpr std::array all_precisions{Precision::standard, Precision::fast, Precision::extended, Precision::reproducible};
 
 /// The products of an element of C that are summed one after the other before the next sum begins, with Precision::reproducible
 /// and Precision::extended.
 inline constexpr std::int64_t canonical_block = 512;
 
-/// "fast", "standard", "extended", "reproducible".
+/// "standard", "fast", "extended", "reproducible".
 constexpr std::string_view to_string(Precision precision) noexcept {
-  constexpr std::array<std::string_view, 4> names{"fast", "standard", "extended", "reproducible"};
-  return names[static_cast<std::size_t>(precision)];
+  constexpr std::array<std::string_view, 4> names{"standard", "fast", "extended", "reproducible"};
+  const auto i = static_cast<std::size_t>(precision);
+  return i < names.size() ? names[i] : "unknown";  // of a later version
 }
 /// Reads what `to_string` writes.  @throws std::invalid_argument  the message lists the known ones
 GLGEMM_EXPORT Precision parse_precision(std::string_view text);

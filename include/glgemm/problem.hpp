@@ -6,6 +6,7 @@
 
 #include <glgemm/export.hpp>
 #include <glgemm/gemm.hpp>
+#include <glgemm/unpromised.hpp>
 
 namespace glgemm {
 

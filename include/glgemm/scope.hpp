@@ -15,7 +15,8 @@ class Engine;
 /// the scope. Scopes do not nest. Where a vendor's library is allowed (EngineOptions::vendor), the buffers of products that it
 /// ran are its own until Engine::fence(), another call that needs OpenGL, or the scope's end.
 ///
-/// Made by Engine::scope(). Used and destroyed with the engine's context current.
+/// Made by Engine::scope(). Used and destroyed with the engine's context current; after Engine::abandon() it restores nothing and
+/// may be destroyed on any thread.
 class GLGEMM_EXPORT Scope {
  public:
   ~Scope();

@@ -15,9 +15,9 @@
 #include <glgemm/export.hpp>
 #include <glgemm/matrix.hpp>
 #include <glgemm/plan_options.hpp>
+#include <glgemm/reserved.hpp>
 
 namespace glgemm {
-
 
 /// A rectangle of a matrix as it is stored.
 struct Section {
@@ -135,6 +135,7 @@ struct HostGemm {
   Scalar beta = 0;
   HostMatrix c{};
   HostEpilogue epilogue{};
+  Reserved reserved{};
 };
 
 /// What the caller of a streamed product decides.
@@ -155,6 +156,7 @@ struct StreamOptions {
   std::vector<Section> done{};
   /// Called when a piece of C has been written.
   std::function<void(const Section& piece)> piece_done{};
+  Reserved reserved{};
 };
 
 /// What a streamed product did.
@@ -179,6 +181,7 @@ struct StreamReport {
   /// How often it went on in a new context, and how often with smaller pieces since the driver had not the memory.
   std::int64_t contexts_lost = 0;
   std::int64_t out_of_memory = 0;
+  Reserved reserved{};
 };
 
 /// Computes the product and waits for it. The buffers that it makes for itself have at no time more bytes than the options say.

@@ -13,6 +13,9 @@ namespace glgemm {
 /// GL_RGB10_A2 and GL_R11F_G11F_B10F. OpenGL ES writes GL_RGBA8, GL_RGBA8_SNORM, GL_RGBA16F, GL_RGBA32F and GL_R32F, and only
 /// where the storage is immutable (glTexStorage2D, glTexStorage3D).
 ///
+/// What a network gives for each texel goes to a texture as it lies if its output is Layout::column_major, without gaps: that
+/// is a TensorView of {height, width} with a channel for each row. A row-major output has planes, and would look scrambled.
+///
 /// Any level that exists is copied, also one outside the texture's range of levels or of a texture whose other levels are
 /// missing. OpenGL would give such a level to no shader: while it is copied, the texture's GL_TEXTURE_BASE_LEVEL and
 /// GL_TEXTURE_MAX_LEVEL are others where they must be, so is a swizzle while it is read, and in OpenGL ES the filters of 32-bit

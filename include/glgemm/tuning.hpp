@@ -13,6 +13,7 @@
 #include <glgemm/export.hpp>
 #include <glgemm/kernel.hpp>
 #include <glgemm/problem.hpp>
+#include <glgemm/unpromised.hpp>
 
 namespace glgemm {
 

@@ -159,22 +159,4 @@ constexpr decltype(auto) with_type(Type type, F&& f) {
   return f(float());  // not reached: each Type has its case
 }
 
-/// Calls f(T(), C()) with the host types of A and B and of C. `c_type` is one of the types that C may be, where A and B are of
-/// `type`, or where they differ and their products are summed in it.
-template <class F>
-constexpr decltype(auto) with_types(Type type, Type c_type, F&& f) {
-  const bool c_is_sum = c_type == accumulator(type);
-  return with_type(type, [&]<class T>(T x) -> decltype(auto) {
-    if (!c_is_sum)
-      return with_type(c_type, [&]<class C>(C c) -> decltype(auto) {
-        constexpr Type narrow = type_of<C>();
-        if constexpr (info(narrow).c == TypesOfC::either && (type_of<T>() == narrow || type_of<T>() == accumulator(narrow)))
-          return f(x, c);
-        else
-          return f(x, accumulator_t<T>());
-      });
-    return f(x, accumulator_t<T>());
-  });
-}
-
 }  // namespace glgemm

@@ -16,7 +16,8 @@
 ///   pixels      pixels to or from a texture, as by glTexSubImage2D: GL_PIXEL_BUFFER_BARRIER_BIT
 ///   transfers   read, written, copied or mapped by the host, as by glGetBufferSubData: GL_BUFFER_UPDATE_BARRIER_BIT
 ///   storage     a storage buffer of the application's shaders: GL_SHADER_STORAGE_BARRIER_BIT
-///   mapped      the host reads it where it stays mapped, behind a fence: GL_CLIENT_MAPPED_BUFFER_BARRIER_BIT
+///   mapped      the host reads it where it stays mapped, once a fence made behind this barrier has passed:
+///               GL_CLIENT_MAPPED_BUFFER_BARRIER_BIT
 ///   anything    all of these and what else OpenGL knows: GL_ALL_BARRIER_BITS
 // clang-format off
 #define GLGEMM_USES(ROW)              \

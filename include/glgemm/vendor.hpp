@@ -1,6 +1,9 @@
 // The library of a device's maker that multiplies: cuBLAS on NVIDIA's GPUs.
 #pragma once
 
+#include <array>
+#include <string_view>
+
 #include <glgemm/language.hpp>
 
 namespace glgemm {
@@ -16,8 +19,14 @@ enum class VendorLibrary {
   no_library,    ///< the library was not found
   failed,        ///< driver and library are there and do not start; the engine's log says why
   left_alone,    ///< it failed three times in a row
-  uncut,         ///< this product is split; cuBLAS runs whole products only
   ready
 };
+/// The enumerator's name.
+constexpr std::string_view to_string(VendorLibrary library) noexcept {
+  constexpr std::array<std::string_view, 7> names{"not_asked", "no_driver",  "other_device", "no_library",
+                                                  "failed",    "left_alone", "ready"};
+  const auto i = static_cast<std::size_t>(library);
+  return i < names.size() ? names[i] : "unknown";  // of a later version
+}
 
 }  // namespace glgemm

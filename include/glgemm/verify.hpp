@@ -37,10 +37,11 @@
 #include <glgemm/gemm.hpp>
 #include <glgemm/matrix.hpp>
 #include <glgemm/precision.hpp>
+#include <glgemm/reserved.hpp>
 
 namespace glgemm {
 
-struct ConvolutionProblem;  // inspect.hpp
+struct Convolution;  // convolution.hpp
 
 /// What the product is, beside A and B: C = alpha op(A) op(B) + beta C0.
 template <class T = float, class C = accumulator_t<T>>
@@ -91,11 +92,15 @@ struct Check {
   double median_ratio = 0;      ///< of the elements that were compared: half of them have no greater |C - ref| over its bound
   std::int64_t row = -1;        ///< where worst_ratio is, -1 for a matrix without elements
   std::int64_t column = -1;
-  double got = 0;             ///< C there
-  double expected = 0;        ///< the reference there
-  double bound = 0;           ///< the bound there
+  double got = 0;       ///< C there
+  double expected = 0;  ///< the reference there
+  double bound = 0;     ///< the bound there
+  /// The greatest bound of an element that was compared: a check sees no error that is smaller. Infinite where any result is
+  /// right, and 0 where all are exact.
+  double greatest_bound = 0;
   std::int64_t compared = 0;  ///< how many elements of C were compared with a reference of their own
   std::string summary;        ///< one line for a person, with the numbers
+  Reserved reserved{};
 };
 
 /// Whether every order of summation gives the same result, which C must then equal: always for integers; for the rest where all
@@ -134,15 +139,17 @@ GLGEMM_VERIFY_EXPORT Check check_probe(const Matrix<T>& a, const Matrix<T>& b, c
 /// the filter's elements times the input's channels of a group, or, of a transposed convolution, of those elements that a pixel
 /// meets: neighbours of a strided one meet different ones.
 ///
-/// Numbers lie in the problem's layouts, without gaps; quantised filters are what their codes stand for. With `samples` of 0 or
-/// more, so many pixels are compared: the corners of the first and of the last image, and random ones. Check::row counts pixels
-/// over all images, and column channels. Pixels are compared in parts: median_ratio is the greatest of the parts'.
-/// Alpha is 1, and there is no bias, no residual and no activation.
-/// @throws std::invalid_argument  a number of elements is not what the problem says, or there is an epilogue
+/// Buffers and offsets of the convolution are not looked at: its sizes, types and layouts say what the arrays are. They have no
+/// gaps; quantised filters are what their codes stand for. With `samples` of 0 or more, so many pixels are compared: the corners
+/// of the first and of the last image, and random ones. Check::row counts pixels over all images, and column channels. Pixels are
+/// compared in parts: median_ratio is the greatest of the parts'. Alpha is 1, and there is no bias, no residual and no
+/// activation.
+/// @throws std::invalid_argument  a number of elements is not what the convolution says, there is an epilogue, or as
+///                                Engine::convolve
 template <class T = float, class C = accumulator_t<T>>
-GLGEMM_VERIFY_EXPORT Check check_convolution(const ConvolutionProblem& problem, std::span<const T> input,
-                                             std::span<const T> filters, std::span<const C> output, std::int64_t samples = -1,
-                                             std::uint64_t seed = 1, Precision precision = Precision::standard);
+GLGEMM_VERIFY_EXPORT Check check_convolution(const Convolution& convolution, std::span<const T> input, std::span<const T> filters,
+                                             std::span<const C> output, std::int64_t samples = -1, std::uint64_t seed = 1,
+                                             Precision precision = Precision::standard);
 
 /// A layer of a network of fully connected layers, see mlp.hpp, on the host.
 struct HostLayer {

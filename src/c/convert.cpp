@@ -19,11 +19,19 @@ static_assert(static_cast<int>(Layout::row_major) == GLGEMM_ROW_MAJOR &&
               static_cast<int>(Layout::column_major) == GLGEMM_COLUMN_MAJOR);
 static_assert(static_cast<int>(Bias::none) == GLGEMM_BIAS_NONE &&
               static_cast<int>(Bias::for_each_row) == GLGEMM_BIAS_FOR_EACH_ROW &&
-              static_cast<int>(Bias::for_each_column) == GLGEMM_BIAS_FOR_EACH_COLUMN);
-static_assert(static_cast<int>(Precision::fast) == GLGEMM_PRECISION_FAST &&
-              static_cast<int>(Precision::standard) == GLGEMM_PRECISION_STANDARD &&
+              static_cast<int>(Bias::for_each_column) == GLGEMM_BIAS_FOR_EACH_COLUMN &&
+              static_cast<int>(Bias::for_each_output) == GLGEMM_BIAS_FOR_EACH_OUTPUT);
+static_assert(static_cast<int>(Precision::standard) == GLGEMM_PRECISION_STANDARD &&
+              static_cast<int>(Precision::fast) == GLGEMM_PRECISION_FAST &&
               static_cast<int>(Precision::extended) == GLGEMM_PRECISION_EXTENDED &&
               static_cast<int>(Precision::reproducible) == GLGEMM_PRECISION_REPRODUCIBLE);
+static_assert(static_cast<int>(VendorLibrary::not_asked) == GLGEMM_VENDOR_LIBRARY_NOT_ASKED &&
+              static_cast<int>(VendorLibrary::no_driver) == GLGEMM_VENDOR_LIBRARY_NO_DRIVER &&
+              static_cast<int>(VendorLibrary::other_device) == GLGEMM_VENDOR_LIBRARY_OTHER_DEVICE &&
+              static_cast<int>(VendorLibrary::no_library) == GLGEMM_VENDOR_LIBRARY_NO_LIBRARY &&
+              static_cast<int>(VendorLibrary::failed) == GLGEMM_VENDOR_LIBRARY_FAILED &&
+              static_cast<int>(VendorLibrary::left_alone) == GLGEMM_VENDOR_LIBRARY_LEFT_ALONE &&
+              static_cast<int>(VendorLibrary::ready) == GLGEMM_VENDOR_LIBRARY_READY);
 
 Scalar to_scalar(const glgemm_scalar& scalar) {
   return std::complex<double>(scalar.re, scalar.im);
@@ -32,25 +40,20 @@ Scalar to_scalar(const glgemm_scalar& scalar) {
 Epilogue to_epilogue(const Arguments& in, const glgemm_epilogue& given) {
   Epilogue result;
   if (given.residual) result.residual = to_view(in, *given.residual, "residual");
-  const glgemm_bias& bias = given.bias;
-  switch (in.enumerator(bias.kind, Bias::for_each_column, "bias.kind")) {
-    case Bias::none:
-      if (bias.buffer != 0 || bias.offset_bytes != 0)
-        in.refuse(fmt::format("bias.buffer is {} and bias.offset_bytes is {}, but bias.kind is GLGEMM_BIAS_NONE", bias.buffer,
-                              bias.offset_bytes));
-      break;
-    case Bias::for_each_row:
-      result.bias = BiasView::for_each_row(bias.buffer, bias.offset_bytes);
-      break;
-    case Bias::for_each_column:
-      result.bias = BiasView::for_each_column(bias.buffer, bias.offset_bytes);
-      break;
-  }
+  result.bias = to_bias(in, given.bias);
   result.activation = to_activation(in, given.activation);
   return result;
 }
 
 }  // namespace
+
+BiasView to_bias(const Arguments& in, const glgemm_bias& given, const std::string& name) {
+  const Bias kind = in.enumerator(given.kind, Bias::for_each_output, name + ".kind");
+  if (kind == Bias::none && (given.buffer != 0 || given.offset_bytes != 0))
+    in.refuse(fmt::format("{0}.buffer is {1} and {0}.offset_bytes is {2}, but {0}.kind is GLGEMM_BIAS_NONE", name, given.buffer,
+                          given.offset_bytes));
+  return BiasView::of(kind, given.buffer, given.offset_bytes, to_type(in, given.type, name + ".type"));
+}
 
 Activation to_activation(const Arguments& in, const glgemm_activation& given, const std::string& name) {
   const ActivationKind kind = in.enumerator(given.kind, activation_table.back().kind, name + ".kind");
@@ -207,10 +210,10 @@ glgemm_device_info from_device(const DeviceInfo& device) {
   return result;
 }
 
-PlanOptions to_options(const Arguments& in, const glgemm_options* given, const char* name) {
+PlanOptions to_options(const Arguments& in, const glgemm_plan_options* given, const char* name) {
   PlanOptions result;
   if (!given) return result;
-  const glgemm_options options = in.read(given, name);
+  const glgemm_plan_options options = in.read(given, name);
   if (options.kernel) result.kernel = parse_kernel(options.kernel);
   result.workspace_bytes = options.workspace_bytes;
   result.split_k = options.split_k;
@@ -319,7 +322,7 @@ EngineOptions to_engine_options(const Arguments& in, const glgemm_engine_options
   const glgemm_engine_options options = in.read(given, "options");
   if (options.log)
     result.log = [log = options.log, user = options.user](std::string_view message) { log(std::string(message).c_str(), user); };
-  result.use_ready_programs = options.use_ready_programs != 0;
+  result.use_ready_programs = in.flag(options.use_ready_programs, "use_ready_programs");
   if (options.check_context < -1 || options.check_context > 1)
     in.refuse(fmt::format("check_context is {} and must be one of -1, 0 and 1", options.check_context));
   if (options.check_context >= 0) result.check_context = options.check_context == 1;
@@ -328,7 +331,7 @@ EngineOptions to_engine_options(const Arguments& in, const glgemm_engine_options
   result.max_dispatch = std::chrono::nanoseconds(options.max_dispatch_ns);
   result.vendor = in.enumerator(options.vendor, Vendor::allowed, "vendor");
   if (options.vendor_library) result.vendor_library = options.vendor_library;
-  result.debug_groups = !in.flag(options.no_debug_groups, "no_debug_groups");
+  result.debug_groups = in.flag(options.debug_groups, "debug_groups");
   return result;
 }
 

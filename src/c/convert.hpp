@@ -88,11 +88,12 @@ void set_quantization(View& view, const Arguments& in, const glgemm_quantization
   view.zeros = {quantization.zeros_buffer, quantization.zeros_offset_bytes};
 }
 Convolution to_convolution(const Arguments& in, const glgemm_convolution* given);
+BiasView to_bias(const Arguments& in, const glgemm_bias& given, const std::string& name = "bias");
 Activation to_activation(const Arguments& in, const glgemm_activation& given, const std::string& name = "activation");
 std::optional<Workspace> to_workspace(const glgemm_workspace& given);
 glgemm_view from_view(const BufferView& view);
 glgemm_device_info from_device(const DeviceInfo& device);
-PlanOptions to_options(const Arguments& in, const glgemm_options* given, const char* name = "options");
+PlanOptions to_options(const Arguments& in, const glgemm_plan_options* given, const char* name = "options");
 void check_callback(const Arguments& in, const std::string& name, std::int32_t failure);
 
 /// Products as C++ has them, and the arrays that they refer to and that C has in another form.
@@ -109,18 +110,9 @@ class Products {
   std::vector<std::vector<Scalar>> scalars_;  // which may move, their elements do not
 };
 
-/// Networks as C++ has them, and their layers.
-class Mlps {
- public:
-  Mlp add(const Arguments& in, const glgemm_mlp* mlp);
-  /// `count` networks from an array.
-  std::vector<Mlp> add_all(const Arguments& in, const glgemm_mlp* mlps, std::size_t count);
-
- private:
-  Mlp add(const Arguments& in, const glgemm_mlp& mlp);
-
-  std::vector<std::vector<MlpLayer>> layers_;  // which may move, their elements do not
-};
+Mlp to_mlp(const Arguments& in, const glgemm_mlp* given);
+/// `count` networks from an array.
+std::vector<Mlp> to_mlps(const Arguments& in, const glgemm_mlp* mlps, std::size_t count);
 
 /// A kernel's text, which is kept as long as the library is loaded: a process runs a few dozens of them.
 const char* kept(const std::string& kernel);
@@ -133,8 +125,8 @@ void with_report(const Arguments& in, glgemm_report* given, Work&& work) {
   Report report;
   work(&report);
   in.write(given,
-           {0, report.slices, report.dispatches, report.kernel_time.count(), report.total_time.count(), kept(report.kernel),
-            static_cast<std::int32_t>(report.precision)},
+           {0, report.slices, report.dispatches, report.kernel_time.count(), report.total_time.count(),
+            static_cast<std::int32_t>(report.precision), kept(report.kernel)},
            "report");
 }
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include <glgemm/convolution.hpp>
-#include <glgemm/inspect.hpp>
 #include <glgemm/texture.hpp>
 
 #include "c/convert.hpp"
@@ -27,11 +26,12 @@ Extents to_extents(const std::int64_t (&numbers)[Extents::max_dimensions], std::
 }
 
 TensorView to_tensor(const Arguments& in, const glgemm_tensor& given, std::int32_t dimensions, const std::string& name) {
+  const auto one_or = [](std::int64_t count) { return count == 0 ? 1 : count; };
   return {.buffer = given.buffer,
           .offset_bytes = given.offset_bytes,
-          .batch = given.batch,
+          .batch = one_or(given.batch),
           .size = to_extents(given.size, dimensions),
-          .channels = given.channels,
+          .channels = one_or(given.channels),
           .layout = in.enumerator(given.layout, TensorLayout::nchw, name + ".layout"),
           .type = to_type(in, given.type, name + ".type")};
 }
@@ -61,13 +61,13 @@ class Converter {
                        .groups = given_.groups,
                        .transposed = in_.flag(given_.transposed, "transposed"),
                        .alpha = std::complex<double>(given_.alpha.re, given_.alpha.im),
+                       .bias = to_bias(in_, given_.bias),
                        .activation = to_activation(in_, given_.activation),
                        .workspace = to_workspace(given_.workspace)};
     if (result.padding.kind == Padding::Kind::given) {
       result.padding.before = extents(given_.before);
       result.padding.after = extents(given_.after);
     }
-    if (given_.bias_buffer != 0) result.bias = BufferPlace{given_.bias_buffer, given_.bias_offset_bytes};
     if (given_.residual) result.residual = tensor(*given_.residual, "residual");
     return result;
   }
@@ -93,7 +93,7 @@ class Converter {
 glgemm_convolution default_convolution() {
   glgemm_convolution result{};
   result.dimensions = 2;
-  result.input.batch = result.output.batch = result.groups = 1;
+  result.groups = 1;
   std::fill(std::begin(result.stride), std::end(result.stride), 1);
   std::fill(std::begin(result.dilation), std::end(result.dilation), 1);
   result.alpha.re = 1;
@@ -106,7 +106,7 @@ Convolution c_api::to_convolution(const Arguments& in, const glgemm_convolution*
   return Converter(in, in.read(given, "convolution")).convolution();
 }
 
-GLGEMM_C_INIT(glgemm_convolution, convolution, defaults = default_convolution())
+GLGEMM_C_INIT(glgemm_convolution, workspace, convolution, defaults = default_convolution())
 
 glgemm_status glgemm_convolution_output_size(const glgemm_convolution* convolution, int64_t* size) {
   return call(__func__, [&](const Arguments& in) {
@@ -115,7 +115,7 @@ glgemm_status glgemm_convolution_output_size(const glgemm_convolution* convoluti
     std::fill(std::copy(extents.begin(), extents.end(), size), size + Extents::max_dimensions, 1);
   });
 }
-glgemm_status glgemm_convolve(glgemm_engine* engine, const glgemm_convolution* convolution, const glgemm_options* options,
+glgemm_status glgemm_convolve(glgemm_engine* engine, const glgemm_convolution* convolution, const glgemm_plan_options* options,
                               glgemm_report* report) {
   return call(__func__, [&](const Arguments& in) {
     Engine& used = in.need(engine, "engine").engine;
@@ -124,15 +124,15 @@ glgemm_status glgemm_convolve(glgemm_engine* engine, const glgemm_convolution* c
   });
 }
 glgemm_status glgemm_convolution_workspace_bytes(const glgemm_engine* engine, const glgemm_convolution* convolution,
-                                                 const glgemm_options* options, int64_t* bytes) {
+                                                 const glgemm_plan_options* options, int64_t* bytes) {
   return call(__func__, [&](const Arguments& in) {
     const Engine& used = in.need(engine, "engine").engine;
-    const ConvolutionProblem problem = problem_of(to_convolution(in, convolution));
-    in.need(bytes, "bytes") = make_plan(used, problem, to_options(in, options)).workspace_bytes;
+    const Convolution converted = to_convolution(in, convolution);
+    in.need(bytes, "bytes") = used.workspace_bytes(converted, to_options(in, options));
   });
 }
 glgemm_status glgemm_prepare_convolutions(glgemm_engine* engine, const glgemm_convolution* convolutions, size_t count,
-                                          const glgemm_options* options) {
+                                          const glgemm_plan_options* options) {
   return call(__func__, [&](const Arguments& in) {
     Engine& used = in.need(engine, "engine").engine;
     std::vector<Convolution> converted;
@@ -142,7 +142,7 @@ glgemm_status glgemm_prepare_convolutions(glgemm_engine* engine, const glgemm_co
   });
 }
 glgemm_status glgemm_job_start_convolution(glgemm_engine* engine, const glgemm_convolution* convolution,
-                                           const glgemm_options* options, glgemm_job** job) {
+                                           const glgemm_plan_options* options, glgemm_job** job) {
   return call(__func__, [&](const Arguments& in) {
     glgemm_job*& result = in.result(job, "job");
     Engine& used = in.need(engine, "engine").engine;

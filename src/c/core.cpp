@@ -30,13 +30,24 @@ glgemm_status keep(glgemm_status status, const char* message) noexcept {
   return status;
 }
 
-glgemm_options from_options(const PlanOptions& plan) {
-  return {0, nullptr, plan.workspace_bytes, plan.split_k, static_cast<std::int32_t>(plan.precision)};
+glgemm_batch from_batch(const Batch& batch) {
+  glgemm_batch result{};
+  result.count = batch.count;
+  result.stride_a = batch.stride_a;
+  result.stride_b = batch.stride_b;
+  result.stride_c = batch.stride_c;
+  result.stride_d = batch.stride_d;
+  return result;
+}
+
+glgemm_plan_options from_options(const PlanOptions& plan) {
+  return {0, nullptr, static_cast<std::int32_t>(plan.precision), plan.workspace_bytes, plan.split_k};
 }
 
 glgemm_engine_options from_engine_options(const EngineOptions& options) {
   glgemm_engine_options result{};
   result.check_context = -1;
+  result.debug_groups = options.debug_groups;
   result.max_dispatch_ns = options.max_dispatch.count();
   return result;
 }
@@ -97,6 +108,24 @@ void convert_small_floats(const Arguments& in, std::int32_t type, std::int64_t c
 const char* glgemm_last_error() {
   return last_error;
 }
+const char* glgemm_status_name(glgemm_status status) {
+  switch (status) {
+#define GLGEMM_NAME(name) \
+  case name:              \
+    return #name
+    GLGEMM_NAME(GLGEMM_OK);
+    GLGEMM_NAME(GLGEMM_INVALID_ARGUMENT);
+    GLGEMM_NAME(GLGEMM_UNSUPPORTED);
+    GLGEMM_NAME(GLGEMM_OUT_OF_MEMORY);
+    GLGEMM_NAME(GLGEMM_DEVICE_LOST);
+    GLGEMM_NAME(GLGEMM_GL_ERROR);
+    GLGEMM_NAME(GLGEMM_HOST_OUT_OF_MEMORY);
+    GLGEMM_NAME(GLGEMM_INTERNAL_ERROR);
+    GLGEMM_NAME(GLGEMM_CALLBACK_FAILED);
+#undef GLGEMM_NAME
+  }
+  return "unknown glgemm_status";
+}
 int32_t glgemm_api_version() {
   return GLGEMM_API_VERSION;
 }
@@ -109,6 +138,11 @@ int64_t glgemm_element_bytes(int32_t type) {
 }
 int32_t glgemm_accumulator(int32_t type) {
   return is_type(type) ? static_cast<int32_t>(accumulator(static_cast<Type>(type))) : -1;
+}
+int32_t glgemm_sum_type(int32_t type_a, int32_t type_b) {
+  if (!is_type(type_a) || !is_type(type_b)) return -1;
+  const auto a = static_cast<Type>(type_a), b = static_cast<Type>(type_b);
+  return can_multiply(a, b) ? static_cast<int32_t>(sum_type(a, b)) : -1;
 }
 
 uint16_t glgemm_f16_from_float(float value) {
@@ -165,11 +199,14 @@ glgemm_status glgemm_dequantize(const glgemm_quantization* quantization, int64_t
   });
 }
 
-glgemm_bias glgemm_bias_for_each_row(uint32_t buffer, int64_t offset_bytes) {
-  return {GLGEMM_BIAS_FOR_EACH_ROW, buffer, offset_bytes};
+glgemm_bias glgemm_bias_for_each_row(uint32_t buffer, int64_t offset_bytes, int32_t type) {
+  return {GLGEMM_BIAS_FOR_EACH_ROW, buffer, offset_bytes, type};
 }
-glgemm_bias glgemm_bias_for_each_column(uint32_t buffer, int64_t offset_bytes) {
-  return {GLGEMM_BIAS_FOR_EACH_COLUMN, buffer, offset_bytes};
+glgemm_bias glgemm_bias_for_each_column(uint32_t buffer, int64_t offset_bytes, int32_t type) {
+  return {GLGEMM_BIAS_FOR_EACH_COLUMN, buffer, offset_bytes, type};
+}
+glgemm_bias glgemm_bias_for_each_output(uint32_t buffer, int64_t offset_bytes, int32_t type) {
+  return {GLGEMM_BIAS_FOR_EACH_OUTPUT, buffer, offset_bytes, type};
 }
 
 #define GLGEMM_MAKE_0(name, NAME)                \
@@ -185,29 +222,31 @@ GLGEMM_ACTIVATIONS(GLGEMM_ROW)
 #undef GLGEMM_MAKE_1
 #undef GLGEMM_MAKE_2
 glgemm_activation glgemm_activation_leaky_relu(double slope) {
-  return {GLGEMM_ACTIVATION_LEAKY_RELU, 1, {slope, 0}};
+  return {GLGEMM_ACTIVATION_LEAKY_RELU, 1, {slope}};
 }
 glgemm_activation glgemm_activation_sine(double factor) {
-  return {GLGEMM_ACTIVATION_SINE, 1, {factor, 0}};
+  return {GLGEMM_ACTIVATION_SINE, 1, {factor}};
 }
 glgemm_activation glgemm_activation_clamp(double low, double high) {
   return {GLGEMM_ACTIVATION_CLAMP, 2, {low, high}};
 }
 
-GLGEMM_C_INIT(glgemm_batch, batch, defaults.count = 1)
-GLGEMM_C_INIT(glgemm_epilogue, epilogue, )
-GLGEMM_C_INIT(glgemm_quantization, quantization, defaults.codes_type = static_cast<int32_t>(Quantization().codes))
-GLGEMM_C_INIT(glgemm_product, product, defaults.alpha.re = 1)
-GLGEMM_C_INIT(glgemm_options, options, defaults = from_options({}))
-GLGEMM_C_INIT(glgemm_report, report, defaults.kernel = "")
-GLGEMM_C_INIT(glgemm_device_info, info, defaults.vendor = defaults.renderer = defaults.version = defaults.processor = "")
-GLGEMM_C_INIT(glgemm_engine_options, options, defaults = from_engine_options({}))
-GLGEMM_C_INIT(glgemm_job_info, info, defaults.kernel = "")
-GLGEMM_C_INIT(glgemm_host_epilogue, epilogue, )
-GLGEMM_C_INIT(glgemm_host_quantization, quantization, )
-GLGEMM_C_INIT(glgemm_host_product, product, defaults.alpha.re = 1)
-GLGEMM_C_INIT(glgemm_stream_options, options, )
-GLGEMM_C_INIT(glgemm_stream_report, report, defaults.kernel = "")
+GLGEMM_C_INIT(glgemm_batch, betas, batch, defaults = from_batch({}))
+GLGEMM_C_INIT(glgemm_epilogue, activation, epilogue, )
+GLGEMM_C_INIT(glgemm_quantization, zeros_offset_bytes, quantization,
+              defaults.codes_type = static_cast<int32_t>(Quantization().codes))
+GLGEMM_C_INIT(glgemm_product, indexing_c, product, defaults.alpha.re = 1)
+GLGEMM_C_INIT(glgemm_plan_options, split_k, options, defaults = from_options({}))
+GLGEMM_C_INIT(glgemm_report, kernel, report, defaults.kernel = "")
+GLGEMM_C_INIT(glgemm_device_info, storage_block_bytes, info,
+              defaults.vendor = defaults.renderer = defaults.version = defaults.processor = "")
+GLGEMM_C_INIT(glgemm_engine_options, vendor_library, options, defaults = from_engine_options({}))
+GLGEMM_C_INIT(glgemm_job_info, kernel, info, defaults.kernel = "")
+GLGEMM_C_INIT(glgemm_host_epilogue, activation, epilogue, )
+GLGEMM_C_INIT(glgemm_host_quantization, read_codes, quantization, )
+GLGEMM_C_INIT(glgemm_host_product, quantization_b, product, defaults.alpha.re = 1)
+GLGEMM_C_INIT(glgemm_stream_options, new_engine, options, )
+GLGEMM_C_INIT(glgemm_stream_report, bound_bytes, report, defaults.kernel = "")
 
 glgemm_status glgemm_engine_create(glgemm_get_proc_address get_proc_address, const glgemm_engine_options* options,
                                    glgemm_engine** engine) {

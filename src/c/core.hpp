@@ -32,9 +32,6 @@ inline constexpr std::array former_sizes<glgemm_product> = {offsetof(glgemm_prod
 template <>
 inline constexpr std::array former_sizes<glgemm_device_info> = {offsetof(glgemm_device_info, device_clock)};
 template <>
-inline constexpr std::array former_sizes<glgemm_engine_options> = {offsetof(glgemm_engine_options, vendor),
-                                                                   offsetof(glgemm_engine_options, no_debug_groups)};
-template <>
 inline constexpr std::array former_sizes<glgemm_host_product> = {offsetof(glgemm_host_product, quantization_a)};
 
 /// Refuses what a C function cannot accept, by its name and the parameter's.
@@ -59,7 +56,8 @@ class Arguments {
     return need(pointer, name) = nullptr;
   }
 
-  /// A copy of a struct that begins with struct_size. Members that the caller's struct does not have yet are zero.
+  /// A copy of a struct that begins with struct_size. Members that the caller's struct does not have yet are zero, which has to
+  /// be their default.
   template <class Struct>
   Struct read(const Struct* given, const char* name) const {
     const std::size_t size = known_size<Struct>(need(given, name).struct_size, name);
@@ -68,13 +66,17 @@ class Arguments {
     return copy;
   }
 
-  /// Calls use(struct) for copies of all structs of an array, which lie as far apart as the first one says that they are large.
+  /// Calls use(struct) for copies of all structs of an array, which lie as far apart as the first one says that it is large.
   template <class Struct, class Use>
   void read_all(const Struct* given, std::size_t count, const char* array, const char* name, const Use& use) const {
     if (count == 0) return;
     const std::size_t step = need(given, array).struct_size;
-    for (std::size_t i = 0; i < count; ++i)
-      use(read(reinterpret_cast<const Struct*>(reinterpret_cast<const std::byte*>(given) + i * step), name));
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto* each = reinterpret_cast<const Struct*>(reinterpret_cast<const std::byte*>(given) + i * step);
+      if (each->struct_size != step)
+        refuse(fmt::format("{0}[{1}] is a struct of {2} bytes, and {0}[0] is one of {3}", array, i, each->struct_size, step));
+      use(read(each, name));
+    }
   }
 
   /// Fills the caller's struct, as far as it goes; it keeps its size.
@@ -128,14 +130,16 @@ glgemm_status call(const char* function, Body&& body) noexcept {
   }
 }
 
-/// The _init function of a struct: all zeros, but for what the statement changes in `defaults`.
-#define GLGEMM_C_INIT(Struct, parameter, statement)                                \
-  glgemm_status Struct##_init(Struct* parameter, size_t size) {                    \
-    return glgemm::c_api::call(__func__, [&](const glgemm::c_api::Arguments& in) { \
-      Struct defaults{};                                                           \
-      statement;                                                                   \
-      in.initialise(parameter, size, defaults, #parameter);                        \
-    });                                                                            \
+/// The _init function of a struct: all zeros, but for what the statement changes in `defaults`. The struct ends with its last
+/// member, where pointers have 64 bits: in padding, a member to come would lie within the size that older programs have.
+#define GLGEMM_C_INIT(Struct, last, parameter, statement)                                              \
+  static_assert(sizeof(void*) < 8 || offsetof(Struct, last) + sizeof(Struct::last) == sizeof(Struct)); \
+  glgemm_status Struct##_init(Struct* parameter, size_t size) {                                        \
+    return glgemm::c_api::call(__func__, [&](const glgemm::c_api::Arguments& in) {                     \
+      Struct defaults{};                                                                               \
+      statement;                                                                                       \
+      in.initialise(parameter, size, defaults, #parameter);                                            \
+    });                                                                                                \
   }
 
 /// A streamed product as C++ has it. What the C structs point to is not copied.

@@ -22,7 +22,7 @@ struct glgemm_accelerators {
   AcceleratorsReport report{};
 };
 
-GLGEMM_C_INIT(glgemm_headless_options, options, )
+GLGEMM_C_INIT(glgemm_headless_options, share, options, )
 
 glgemm_status glgemm_headless_context_create(const glgemm_headless_options* options, glgemm_headless_context** context) {
   return call(__func__, [&](const Arguments& in) {
@@ -32,10 +32,10 @@ glgemm_status glgemm_headless_context_create(const glgemm_headless_options* opti
       const glgemm_headless_options given = in.read(options, "options");
       if (given.device) converted.device = given.device;
       if (given.api) converted.api = parse_context_api(given.api);
-      converted.debug = given.debug != 0;
-      converted.robust = given.robust != 0;
-      converted.no_error = given.no_error != 0;
-      converted.compatibility = given.compatibility != 0;
+      converted.debug = in.flag(given.debug, "debug");
+      converted.robust = in.flag(given.robust, "robust");
+      converted.no_error = in.flag(given.no_error, "no_error");
+      converted.compatibility = in.flag(given.compatibility, "compatibility");
       if (given.share) converted.share = &given.share->context;
     }
     result = new glgemm_headless_context{HeadlessContext(converted)};
@@ -45,18 +45,18 @@ void glgemm_headless_context_destroy(glgemm_headless_context* context) {
   delete context;
 }
 
-glgemm_status glgemm_headless_make_current(glgemm_headless_context* context) {
+glgemm_status glgemm_headless_context_make_current(glgemm_headless_context* context) {
   return call(__func__, [&](const Arguments& in) { in.need(context, "context").context.make_current(); });
 }
-glgemm_status glgemm_headless_release_current(glgemm_headless_context* context) {
+glgemm_status glgemm_headless_context_release_current(glgemm_headless_context* context) {
   return call(__func__, [&](const Arguments& in) { in.need(context, "context").context.release_current(); });
 }
 glgemm_proc glgemm_headless_get_proc_address(const char* name) {
   return name ? HeadlessContext::get_proc_address(name) : nullptr;
 }
 
-GLGEMM_C_INIT(glgemm_accelerators_options, options, defaults.min_piece_ns = AcceleratorsOptions().min_piece.count())
-GLGEMM_C_INIT(glgemm_accelerator_info, info, defaults.name = defaults.failure = "")
+GLGEMM_C_INIT(glgemm_accelerators_options, min_piece_ns, options, defaults.min_piece_ns = AcceleratorsOptions().min_piece.count())
+GLGEMM_C_INIT(glgemm_accelerator_info, total_time_ns, info, defaults.name = defaults.failure = "")
 
 glgemm_status glgemm_accelerators_create(const char* list, const glgemm_accelerators_options* options,
                                          glgemm_accelerators** accelerators) {

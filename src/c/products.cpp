@@ -2,15 +2,13 @@
 #include <algorithm>
 #include <chrono>
 
-#include <glgemm/inspect.hpp>
-
 #include "c/convert.hpp"
 
 using namespace glgemm;
 using namespace glgemm::c_api;
 
-glgemm_status glgemm_multiply(glgemm_engine* engine, int32_t type_a, int32_t type_b, int64_t m, int64_t n, int64_t k, const void* a,
-                              const void* b, void* c, const glgemm_options* options, glgemm_report* report) {
+glgemm_status glgemm_multiply(glgemm_engine* engine, int32_t type_a, int32_t type_b, int64_t m, int64_t n, int64_t k,
+                              const void* a, const void* b, void* c, const glgemm_plan_options* options, glgemm_report* report) {
   return call(__func__, [&](const Arguments& in) {
     Engine& used = in.need(engine, "engine").engine;
     with_report(in, report, [&](Report* filled) {
@@ -20,7 +18,7 @@ glgemm_status glgemm_multiply(glgemm_engine* engine, int32_t type_a, int32_t typ
   });
 }
 
-glgemm_status glgemm_gemm(glgemm_engine* engine, const glgemm_product* product, const glgemm_options* options,
+glgemm_status glgemm_gemm(glgemm_engine* engine, const glgemm_product* product, const glgemm_plan_options* options,
                           glgemm_report* report) {
   return call(__func__, [&](const Arguments& in) {
     Engine& used = in.need(engine, "engine").engine;
@@ -30,15 +28,15 @@ glgemm_status glgemm_gemm(glgemm_engine* engine, const glgemm_product* product, 
   });
 }
 glgemm_status glgemm_gemm_grouped(glgemm_engine* engine, const glgemm_product* products, size_t count,
-                                  const glgemm_options* options) {
+                                  const glgemm_plan_options* options) {
   return call(__func__, [&](const Arguments& in) {
     Engine& used = in.need(engine, "engine").engine;
     Products converted;
     used.gemm(converted.add_all(in, products, count), to_options(in, options));
   });
 }
-glgemm_status glgemm_workspace_bytes(const glgemm_engine* engine, const glgemm_product* product, const glgemm_options* options,
-                                     int64_t* bytes) {
+glgemm_status glgemm_workspace_bytes(const glgemm_engine* engine, const glgemm_product* product,
+                                     const glgemm_plan_options* options, int64_t* bytes) {
   return call(__func__, [&](const Arguments& in) {
     const Engine& used = in.need(engine, "engine").engine;
     Products products;
@@ -46,7 +44,8 @@ glgemm_status glgemm_workspace_bytes(const glgemm_engine* engine, const glgemm_p
     in.need(bytes, "bytes") = used.workspace_bytes(gemm, to_options(in, options));
   });
 }
-glgemm_status glgemm_prepare(glgemm_engine* engine, const glgemm_product* products, size_t count, const glgemm_options* options) {
+glgemm_status glgemm_prepare(glgemm_engine* engine, const glgemm_product* products, size_t count,
+                             const glgemm_plan_options* options) {
   return call(__func__, [&](const Arguments& in) {
     Engine& used = in.need(engine, "engine").engine;
     Products converted;
@@ -139,7 +138,7 @@ void glgemm_scope_end(glgemm_scope* scope) {
   delete scope;
 }
 
-glgemm_status glgemm_job_start(glgemm_engine* engine, const glgemm_product* product, const glgemm_options* options,
+glgemm_status glgemm_job_start(glgemm_engine* engine, const glgemm_product* product, const glgemm_plan_options* options,
                                glgemm_job** job) {
   return call(__func__, [&](const Arguments& in) {
     glgemm_job*& result = in.result(job, "job");
@@ -160,18 +159,22 @@ glgemm_status glgemm_job_progress(const glgemm_job* job, glgemm_job_info* info) 
     const Job& used = in.need(job, "job").job;
     const JobReport report = used.report();
     in.write(info,
-             {0, used.done(), used.progress(), report.advances, report.slices, report.dispatches, report.rate, kept(used.kernel())},
+             {0, used.done(), used.progress(), report.advances, report.slices, report.dispatches, report.device_time.count(),
+              report.rate, kept(used.kernel())},
              "info");
   });
 }
 glgemm_status glgemm_job_cancel(glgemm_job* job) {
   return call(__func__, [&](const Arguments& in) { in.need(job, "job").job.cancel(); });
 }
-glgemm_status glgemm_job_fence(glgemm_job* job, glgemm_fence** fence) {
+glgemm_status glgemm_job_fence_create(glgemm_job* job, glgemm_fence** fence) {
   return call(__func__, [&](const Arguments& in) {
     glgemm_fence*& result = in.result(fence, "fence");
     result = new glgemm_fence{in.need(job, "job").job.fence()};
   });
+}
+glgemm_status glgemm_job_fence(glgemm_job* job, glgemm_fence** fence) {
+  return glgemm_job_fence_create(job, fence);
 }
 void glgemm_job_destroy(glgemm_job* job) {
   delete job;

@@ -23,8 +23,9 @@ Gemm transposed(const Gemm& product) {
   Epilogue& epilogue = result.epilogue;
   if (epilogue.residual) turn(*epilogue.residual);
   const BiasView bias = epilogue.bias;
-  if (bias.kind() == Bias::for_each_row) epilogue.bias = BiasView::for_each_column(bias.buffer(), bias.offset_bytes());
-  if (bias.kind() == Bias::for_each_column) epilogue.bias = BiasView::for_each_row(bias.buffer(), bias.offset_bytes());
+  if (bias)
+    epilogue.bias = BiasView::of(bias.kind() == Bias::for_each_row ? Bias::for_each_column : Bias::for_each_row, bias.buffer(),
+                                 bias.offset_bytes(), bias.type());
   return result;
 }
 
@@ -55,6 +56,7 @@ Gemm product_without_buffers(const ConvolutionProduct& product) {
   gemm.c = view_of(product.output);
   gemm.batch = {.count = product.images,
                 .stride_a = product.input.operand.batch_stride,
+                .stride_b = 0,
                 .stride_c = product.output.operand.batch_stride,
                 .stride_d = product.output.operand.batch_stride};
   return gemm;

@@ -98,7 +98,6 @@ struct ConvolutionCall {
 /// A network that has passed every check and can be enqueued.
 struct MlpCall {
   Mlp mlp;
-  std::vector<MlpLayer> layers;  ///< which the caller's may go away before
   std::shared_ptr<const PreparedMlp> prepared;
   WorkBuffers* work = nullptr;  ///< large enough
 };

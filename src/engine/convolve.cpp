@@ -19,16 +19,15 @@ void Engine::convolve(const Convolution& convolution, const PlanOptions& options
 void Engine::prepare(std::span<const Convolution> convolutions, const PlanOptions& options) {
   state_->check_usable("prepare");
   for (const Convolution& convolution : convolutions) {
-    const ConvolutionProblem problem = problem_of(convolution);
     std::optional<gl::StateGuard> guard;
-    state_->save_bindings("prepare", guard);
-    std::shared_ptr<PreparedConvolution> prepared;
-    do prepared = prepared_for(*state_, problem, options);
-    while (!make_ready(*state_, *prepared));
-    if (!convolution.workspace) grow_workspace(*state_, state_->work, prepared->plan.workspace_bytes);
-    ConvolutionSteps steps({convolution, std::move(prepared), &state_->work});
+    ConvolutionSteps steps(
+        glgemm::prepare(*state_, "prepare", convolution, options, state_->work, guard, CallBuffers::unchecked));
     run_on_nothing(*state_, steps);
   }
+}
+
+std::int64_t Engine::workspace_bytes(const Convolution& convolution, const PlanOptions& options) const {
+  return make_plan(*this, problem_of(convolution), options).workspace_bytes;
 }
 
 }  // namespace glgemm

@@ -134,6 +134,7 @@ Problem problem_of(const Gemm& product) {
   check_count(batch.alphas, "alphas");
   check_count(batch.betas, "betas");
   const auto operand = [&](const BufferView& view, Op op, Role role) {
+    check_stride_is_said(batch, role);
     Operand result{{view.type, view.quantization}, view.layout, view.ld, op, 0, view.bands.empty() ? 0 : view.band_lines};
     result.batch_stride = problem.items ? largest_offset(batch, role) : stride_of(batch, role);
     result.aligned = role == Role::c || role == Role::d || view.offset_bytes % 16 == 0;
@@ -145,6 +146,10 @@ Problem problem_of(const Gemm& product) {
   problem.c = operand(product.c, Op::none, Role::c);
   const Epilogue& epilogue = product.epilogue;
   problem.bias = epilogue.bias.kind();
+  if (problem.bias == Bias::for_each_output)
+    refuse_product("a bias for each output is a convolution's or a layer's; C has rows and columns");
+  if (epilogue.bias && epilogue.bias.type() != product.c.type)
+    refuse_product("the bias is {}, and what it is added to is {}", to_string(epilogue.bias.type()), to_string(product.c.type));
   problem.activation = epilogue.activation.kind();
   if (epilogue.residual) {
     const BufferView& d = *epilogue.residual;
@@ -168,6 +173,7 @@ std::int64_t Engine::workspace_bytes(const Gemm& product, const PlanOptions& opt
 
 std::int64_t Engine::device_memory_bytes() const {
   constexpr std::int64_t unknown = std::int64_t{1} << 30;
+  state_->check_usable("device_memory_bytes");
   if (state_->limits.cpu) {
     const std::int64_t memory = main_memory_bytes();
     return memory > 0 ? memory / 2 : unknown;

@@ -19,7 +19,7 @@ void run_by_shader(Engine::State& state, Gemm product, PlanOptions options, Repo
   const std::unique_ptr<WorkBuffers, std::function<void(WorkBuffers*)>> at_end(
       &work, [&](WorkBuffers* buffers) { buffers->destroy(state.api); });
   std::optional<gl::StateGuard> guard;
-  ProductSteps steps(prepare(state, "gemm", product, options, {.vendor = VendorLibrary::not_asked}, work, guard));
+  ProductSteps steps(prepare(state, "gemm", product, options, {.by_shaders = true}, work, guard));
   if (report) {
     const std::shared_ptr<const Prepared>& prepared = steps.call().prepared;
     report->kernel = to_string(prepared->plan.kernel);

@@ -43,7 +43,7 @@ void Enqueuer::run(const Runnable& at) {
   steps_.run(state_, at);
 }
 
-Enqueuer::Timed Enqueuer::run_timed(double seconds) {
+Enqueuer::Timed Enqueuer::run_timed(double seconds, const std::shared_ptr<double>& total) {
   const std::optional<Runnable> least = steps_.least();
   if (!least) return {};
   Rate& rate = *least->rate;
@@ -62,7 +62,7 @@ Enqueuer::Timed Enqueuer::run_timed(double seconds) {
   const double done = result.step->work;
   result.seconds = done / per_second;
   // A step that came out smaller may take the time of the whole one.
-  state_.clock.stop(state_.api, rate, done, std::max(work, least->step.work) / per_second);
+  state_.clock.stop(state_.api, rate, done, std::max(work, least->step.work) / per_second, total);
   result.is_trial = is_trial && (!rate.known() || done > work / 2);
   return result;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "engine/steps.hpp"
 
@@ -38,7 +39,8 @@ class Enqueuer {
   };
   /// Enqueues the next step, measures and flushes it. By what is known of the programs, it takes `seconds` at most. None at the
   /// end.
-  Timed run_timed(double seconds);
+  /// What it takes is added to `*total`, where there is one, once it is known.
+  Timed run_timed(double seconds, const std::shared_ptr<double>& total = {});
 
  private:
   Engine::State& state_;

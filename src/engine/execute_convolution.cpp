@@ -91,7 +91,7 @@ void convolve(Dispatch& dispatch, const ConvolutionCall& call, const Step& step)
   if (problem.residual) place_output(at_d, binding_d, *convolution.residual, step.d);
   if (plan.program->epilogue) {
     if (problem.bias) {
-      const Place bias{convolution.bias->buffer, convolution.bias->offset_bytes + step.bias.offset_bytes};
+      const Place bias{convolution.bias.buffer(), convolution.bias.offset_bytes() + step.bias.offset_bytes};
       dispatch.set(at_bias, dispatch.bind(binding_bias, bias, step.bias.size_bytes) / element, 0, 1);
     }
     if (!is_complex(sums) && !is_integer(sums)) {
@@ -167,7 +167,8 @@ Gemm product_at(const ConvolutionCall& call, const ConvolutionPlace& place) {
   gemm.c = of_output(convolution.output);
   if (convolution.bias)
     gemm.epilogue.bias = BiasView::for_each_column(
-        convolution.bias->buffer, convolution.bias->offset_bytes + output_channel * element_bytes(problem.output_type));
+        convolution.bias.buffer(), convolution.bias.offset_bytes() + output_channel * element_bytes(problem.output_type),
+        problem.output_type);
   gemm.epilogue.activation = convolution.activation;
   gemm.workspace = convolution.workspace;
   return gemm;

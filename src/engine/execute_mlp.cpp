@@ -50,10 +50,8 @@ BufferView output_of(const MlpCall& call, std::size_t group, std::int64_t sample
 }
 
 Gemm product_at(const MlpCall& call, std::size_t group, std::int64_t sample) {
-  const MlpLayer& layer = call.layers[plan_of(call).groups[group].first];
-  Gemm product{.op_a = layer.op, .a = layer.weights, .b = input_of(call, group, sample), .c = output_of(call, group, sample)};
-  if (layer.bias) product.epilogue.bias = BiasView::for_each_row(layer.bias->buffer, layer.bias->offset_bytes);
-  product.epilogue.activation = layer.activation;
+  const MlpLayer& layer = call.mlp.layers[plan_of(call).groups[group].first];
+  Gemm product = product_of(layer, input_of(call, group, sample), output_of(call, group, sample));
   product.workspace = call.mlp.workspace;
   return product;
 }
@@ -87,11 +85,11 @@ Parameters parameters_of(const MlpCall& call, const MlpPlan::Group& group) {
     all.end = std::max(all.end, is_copied || reads_vectors ? round_up(at + bytes, 16) : at + bytes);
   };
   for (std::size_t i = 0; i < group.count; ++i) {
-    const MlpLayer& layer = call.layers[group.first + i];
+    const MlpLayer& layer = call.mlp.layers[group.first + i];
     add(result.weights, result.weights_at, plan.weights, copies[i].weights, {layer.weights.buffer, layer.weights.offset_bytes},
         copies[i].weights_bytes, (parameter(group.program->kernel, "vectors") & 2) != 0);
-    add(result.biases, result.biases_at, plan.biases, copies[i].bias, layer.bias.value_or(BufferPlace{}), copies[i].bias_bytes,
-        false);
+    add(result.biases, result.biases_at, plan.biases, copies[i].bias, BufferPlace{layer.bias.buffer(), layer.bias.offset_bytes()},
+        copies[i].bias_bytes, false);
   }
   return result;
 }
@@ -137,7 +135,7 @@ void run_layers(Engine::State& state, const MlpCall& call, const Runnable& at, s
                                   : (biases_begin + parameters.biases_at[i] - parameters.biases.begin) / bias_bytes;
     const Strides stride = strides(layer, Role::a);
     const bool is_in_vectors = layer.k % 4 == 0 && stride.column == 1 && stride.row % 4 == 0 && weights % 4 == 0;
-    const Activation& activation = call.layers[group.first + i].activation;
+    const Activation& activation = call.mlp.layers[group.first + i].activation;
     const auto bits = [](double x) { return std::bit_cast<int>(static_cast<float>(x)); };
     vectors.push_back({static_cast<int>(layer.k), static_cast<int>(layer.m), static_cast<int>(weights), static_cast<int>(bias)});
     vectors.push_back({static_cast<int>(stride.row), static_cast<int>(stride.column), static_cast<int>(layer.activation),
@@ -157,7 +155,7 @@ std::optional<Runnable> MlpSteps::next_from(MlpCursor& at, Here& here, double wo
   here = {step->group, step->sample};
   const PreparedMlp::Group& group = prepared.groups[step->group];
   if (step->step.stage == Stage::layers) return Runnable{step->step, group.program, group.rate};
-  return runnable(*group.products[product_for(prepared.plan, samples_at(prepared.plan, step->sample))], step->step);
+  return runnable(*group.products[step->product], step->step);
 }
 
 const Call& MlpSteps::product() {
@@ -210,9 +208,9 @@ void MlpSteps::upload(Engine::State& state) const {
                      bytes);
     };
     for (std::size_t i = 0; i < group.count; ++i) {
-      const MlpLayer& layer = call_.layers[group.first + i];
+      const MlpLayer& layer = call_.mlp.layers[group.first + i];
       copy(plan.weights, copies[i].weights, layer.weights.buffer, layer.weights.offset_bytes, copies[i].weights_bytes);
-      if (layer.bias) copy(plan.biases, copies[i].bias, layer.bias->buffer, layer.bias->offset_bytes, copies[i].bias_bytes);
+      if (layer.bias) copy(plan.biases, copies[i].bias, layer.bias.buffer(), layer.bias.offset_bytes(), copies[i].bias_bytes);
     }
   }
 }

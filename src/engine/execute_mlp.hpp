@@ -7,6 +7,10 @@
 
 namespace glgemm {
 
+/// A layer as a product, whose rows are the layer's outputs.
+/// @throws std::invalid_argument  the bias is none of a layer
+Gemm product_of(const MlpLayer& layer, const BufferView& input, const BufferView& output);
+
 class MlpSteps final : public Steps {
  public:
   explicit MlpSteps(MlpCall call) : call_(std::move(call)) {}

@@ -10,6 +10,8 @@
 #include "engine/prepare.hpp"
 #include "gl/program_statistics.hpp"
 
+extern "C" const char GLGEMM_UNPROMISED = 0;
+
 namespace glgemm {
 namespace {
 
@@ -51,12 +53,12 @@ Plan make_plan(const Engine& engine, const Problem& problem, const PlanOptions& 
 
 ConvolutionPlan make_plan(const Engine& engine, const ConvolutionProblem& problem, const PlanOptions& options) {
   const Engine::State& state = *EngineAccess::state(engine);
-  return make_plan(problem, inputs_of(state, options, uncut(state)), options);
+  return make_plan(problem, inputs_of(state, options, by_shaders(state)), options);
 }
 
 MlpPlan make_plan(const Engine& engine, const MlpProblem& problem, const PlanOptions& options) {
   const Engine::State& state = *EngineAccess::state(engine);
-  return make_plan(problem, inputs_of(state, options, uncut(state)), options);
+  return make_plan(problem, inputs_of(state, options, by_shaders(state)), options);
 }
 
 void prepare(Engine& engine, std::span<const Problem> problems, const PlanOptions& options) {

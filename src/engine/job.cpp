@@ -55,9 +55,12 @@ struct GLGEMM_HIDDEN Job::State {
   double work_done = 0;
   bool done = false, cancelled = false;
   JobReport report{};
+  std::shared_ptr<double> device_seconds = std::make_shared<double>(0);  ///< the clock may add to it when the job is gone
 
   /// Without a product: a job of a convolution or a network.
-  explicit State(std::shared_ptr<Engine::State> of, const Gemm& what = {}) : engine(std::move(of)), product(what) {}
+  explicit State(std::shared_ptr<Engine::State> of, const Gemm& what = {}) : engine(std::move(of)), product(what) {
+    engine->check_usable("start");
+  }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
@@ -67,6 +70,8 @@ struct GLGEMM_HIDDEN Job::State {
     for (gl::Sync& advance : advances) advance.destroy(api);
   }
 
+  template <class Prepare>
+  void begin(const Prepare& prepare);
   /// Enqueues slices until the budget is spent.
   void enqueue(std::chrono::nanoseconds budget, Clock::time_point begin);
 };
@@ -78,7 +83,7 @@ void Job::State::enqueue(std::chrono::nanoseconds budget, Clock::time_point begi
   for (bool first = true; !done; first = false) {
     const double left = all - std::max(expected, seconds(Clock::now() - begin));
     if (!first && left < slice_seconds / 2) return;
-    const Enqueuer::Timed timed = enqueuer.run_timed(std::min(slice_seconds, std::max(left, slice_seconds / 2)));
+    const Enqueuer::Timed timed = enqueuer.run_timed(std::min(slice_seconds, std::max(left, slice_seconds / 2)), device_seconds);
     done = !timed.step || steps->at_end();
     if (!timed.step) return;
     engine->clock.collect(engine->api, false);
@@ -89,38 +94,38 @@ void Job::State::enqueue(std::chrono::nanoseconds budget, Clock::time_point begi
   }
 }
 
-Job Engine::start(const Gemm& product, const PlanOptions& options) {
-  state_->check_usable("start");
-  auto job = std::make_unique<Job::State>(state_, product);
+/// Takes the steps that `prepare` makes, and does all that need not be done in a frame.
+template <class Prepare>
+void Job::State::begin(const Prepare& prepare) {
   std::optional<gl::StateGuard> guard;
-  job->steps = std::make_unique<ProductSteps>(
-      glgemm::prepare(*state_, "start", job->product.get(), options, uncut(*state_), job->work, guard));
-  run_on_nothing(*state_, *job->steps);
-  const Enqueuer enqueuer(*state_, *job->steps);
-  job->steps->upload(*state_);
-  job->done = job->steps->at_end();
+  steps = prepare(guard);
+  run_on_nothing(*engine, *steps);
+  const Enqueuer enqueuer(*engine, *steps);
+  steps->upload(*engine);
+  done = steps->at_end();
+}
+
+Job Engine::start(const Gemm& product, const PlanOptions& options) {
+  auto job = std::make_unique<Job::State>(state_, product);
+  job->begin([&](auto& guard) {
+    return std::make_unique<ProductSteps>(
+        glgemm::prepare(*state_, "start", job->product.get(), options, by_shaders(*state_), job->work, guard));
+  });
   return Job(std::move(job));
 }
 
 Job Engine::start(const Convolution& convolution, const PlanOptions& options) {
-  state_->check_usable("start");
   auto job = std::make_unique<Job::State>(state_);
-  std::optional<gl::StateGuard> guard;
-  job->steps = std::make_unique<ConvolutionSteps>(glgemm::prepare(*state_, "start", convolution, options, job->work, guard));
-  run_on_nothing(*state_, *job->steps);
-  job->done = job->steps->at_end();
+  job->begin([&](auto& guard) {
+    return std::make_unique<ConvolutionSteps>(glgemm::prepare(*state_, "start", convolution, options, job->work, guard));
+  });
   return Job(std::move(job));
 }
 
 Job Engine::start(const Mlp& mlp, const PlanOptions& options) {
-  state_->check_usable("start");
   auto job = std::make_unique<Job::State>(state_);
-  std::optional<gl::StateGuard> guard;
-  job->steps = std::make_unique<MlpSteps>(glgemm::prepare(*state_, "start", mlp, options, job->work, guard));
-  run_on_nothing(*state_, *job->steps);
-  const Enqueuer enqueuer(*state_, *job->steps);
-  job->steps->upload(*state_);
-  job->done = job->steps->at_end();
+  job->begin(
+      [&](auto& guard) { return std::make_unique<MlpSteps>(glgemm::prepare(*state_, "start", mlp, options, job->work, guard)); });
   return Job(std::move(job));
 }
 
@@ -137,8 +142,8 @@ bool Job::advance(std::chrono::nanoseconds budget) {
   job.engine->check_usable("Job::advance");
   const gl::Api& api = job.engine->api;
   gl::check_reset(api);
-  if (job.done || job.cancelled) return job.done;
   job.engine->clock.collect(api, false);
+  if (job.done || job.cancelled) return job.done;
   if (job.advances[0] && job.advances[0].wait(api, std::chrono::nanoseconds(0)) == gl::Sync::Status::pending) return false;
 
   std::optional<gl::StateGuard> guard;
@@ -173,14 +178,14 @@ std::string Job::kernel() const {
   return state_->steps->kernel();
 }
 
-const Plan& plan_of(const Job& job) noexcept {
-  static const Plan nothing;
-  const Plan* const plan = job.state_->steps->plan();
-  return plan ? *plan : nothing;
+const Plan* plan_of(const Job& job) noexcept {
+  const auto* const product = dynamic_cast<const ProductSteps*>(job.state_->steps.get());
+  return product ? product->plan() : nullptr;
 }
 
 JobReport Job::report() const noexcept {
   JobReport result = state_->report;
+  result.device_time = std::chrono::nanoseconds(static_cast<std::int64_t>(1e9 * *state_->device_seconds));
   const std::optional<Runnable> next = state_->steps->least();
   if (next && !state_->engine->released) result.rate = next->rate->per_second;
   return result;

@@ -102,9 +102,9 @@ void map_buffers(Engine::State& state, std::span<const unsigned> buffers) {
 Gemm without_first(const Gemm& product, std::int64_t items) {
   Gemm rest = product;
   Batch& batch = rest.batch;
-  for (const auto& [view, offsets, stride] :
-       {std::tuple{&rest.a, &batch.offsets_a, batch.stride_a}, std::tuple{&rest.b, &batch.offsets_b, batch.stride_b},
-        std::tuple{&rest.c, &batch.offsets_c, batch.stride_c}}) {
+  for (const auto& [view, offsets, stride] : {std::tuple{&rest.a, &batch.offsets_a, stride_of(batch, Role::a)},
+                                              std::tuple{&rest.b, &batch.offsets_b, stride_of(batch, Role::b)},
+                                              std::tuple{&rest.c, &batch.offsets_c, stride_of(batch, Role::c)}}) {
     if (offsets->empty())
       view->offset_bytes += items * stride * element_bytes(view->type);
     else
@@ -129,9 +129,8 @@ void open_library(Engine::State& state) {
   state.library->library = std::move(library);
 }
 
-PlanConstraints uncut(const Engine::State& state) {
-  if (state.limits.vendor == VendorLibrary::not_asked) return {};
-  return {.vendor = VendorLibrary::uncut};
+PlanConstraints by_shaders(const Engine::State& state) {
+  return {.by_shaders = state.limits.vendor != VendorLibrary::not_asked};
 }
 
 void Engine::State::unmap_buffers() {

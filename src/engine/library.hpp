@@ -24,8 +24,9 @@ struct LibraryUse {
 
 /// Looks for the library if the options allow it. Sets Limits::vendor, and tells the log what was found.
 void open_library(Engine::State& state);
-/// For a product that is cut in time or in memory: the library takes products whole, so shaders run this one.
-PlanConstraints uncut(const Engine::State& state);
+/// For a product that is cut in time or in memory, which a library does not take. Without one it shares the plan of a whole
+/// product.
+PlanConstraints by_shaders(const Engine::State& state);
 
 /// What a product by the library left undone, and why it failed.
 struct LeftByLibrary {

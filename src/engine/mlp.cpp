@@ -16,6 +16,16 @@
 
 namespace glgemm {
 
+Gemm product_of(const MlpLayer& layer, const BufferView& input, const BufferView& output) {
+  Gemm product{.op_a = layer.op, .a = layer.weights, .b = input, .c = output};
+  const BiasView& bias = layer.bias;
+  if (bias && bias.kind() != Bias::for_each_output)
+    refuse_product("a bias for each row or column is a product's; BiasView::for_each_output() is a layer's");
+  if (bias) product.epilogue.bias = BiasView::for_each_row(bias.buffer(), bias.offset_bytes(), bias.type());
+  product.epilogue.activation = layer.activation;
+  return product;
+}
+
 MlpProblem problem_of(const Mlp& mlp) {
   MlpProblem result;
   const auto rows = [](const MlpLayer& layer) { return layer.op == Op::none ? layer.weights.rows : layer.weights.columns; };
@@ -54,14 +64,11 @@ MlpProblem problem_of(const Mlp& mlp) {
     if (output.rows != rows(layer) || output.columns != mlp.input.columns)
       throw std::invalid_argument(fmt::format("mlp: the output is {}, and the last layer gives {}",
                                               size_text(output.rows, output.columns), size_text(rows(layer), mlp.input.columns)));
-    Gemm product{.op_a = layer.op, .a = layer.weights, .b = input, .c = output};
-    if (layer.bias) product.epilogue.bias = BiasView::for_each_row(layer.bias->buffer, layer.bias->offset_bytes);
-    product.epilogue.activation = layer.activation;
-    result.layers.push_back(of_layer(i, count, [&] { return problem_of(product); }));
+    result.layers.push_back(of_layer(i, count, [&] { return problem_of(product_of(layer, input, output)); }));
     const Problem& problem = result.layers.back();
     const std::int64_t bytes = layer.weights.quantization ? 0 : elements_of_weights(problem) * element_bytes(layer.weights.type);
     weights.add(layer.weights.buffer, layer.weights.offset_bytes, bytes);
-    if (layer.bias) biases.add(layer.bias->buffer, layer.bias->offset_bytes, problem.m * element_bytes(problem.c.format.type));
+    if (layer.bias) biases.add(layer.bias.buffer(), layer.bias.offset_bytes(), problem.m * element_bytes(problem.c.format.type));
   }
   result.weights_span_bytes = weights.bytes();
   result.biases_span_bytes = biases.bytes();
@@ -80,14 +87,8 @@ void Engine::run(const Mlp& mlp, const PlanOptions& options, Report* report) {
 void Engine::prepare(std::span<const Mlp> mlps, const PlanOptions& options) {
   state_->check_usable("prepare");
   for (const Mlp& mlp : mlps) {
-    const MlpProblem problem = problem_of(mlp);
     std::optional<gl::StateGuard> guard;
-    state_->save_bindings("prepare", guard);
-    std::shared_ptr<PreparedMlp> prepared;
-    do prepared = prepared_for(*state_, problem, options);
-    while (!make_ready(*state_, *prepared));
-    if (!mlp.workspace) grow_workspace(*state_, state_->work, prepared->plan.workspace_bytes);
-    MlpSteps steps({mlp, {mlp.layers.begin(), mlp.layers.end()}, std::move(prepared), &state_->work});
+    MlpSteps steps(glgemm::prepare(*state_, "prepare", mlp, options, state_->work, guard, CallBuffers::unchecked));
     run_on_nothing(*state_, steps);
   }
 }

@@ -38,24 +38,28 @@ void SliceClock::start(const gl::Api& api) {
   begin_ = std::chrono::steady_clock::now();
 }
 
-void SliceClock::stop(const gl::Api& api, Rate& rate, double work, double expected) {
+void SliceClock::stop(const gl::Api& api, Rate& rate, double work, double expected, const std::shared_ptr<double>& total) {
   if (begun_) gl::record_time(api, (*begun_)[1]);
   gl::flush(api);
   const double host_seconds = seconds(std::chrono::steady_clock::now() - begin_);
   // The host's time alone already shows that the slice was too long.
   if (rate.known() && host_seconds > expected) rate.learn(work, host_seconds, expected);
-  if (begun_) running_.push_back({*begun_, &rate, work, host_seconds, expected});
+  if (begun_)
+    running_.push_back({*begun_, &rate, work, host_seconds, expected, total});
+  else if (total)
+    *total += rate.known() ? std::max(host_seconds, work / rate.per_second) : host_seconds;
   begun_.reset();
 }
 
 void SliceClock::collect(const gl::Api& api, bool wait) {
   for (; !running_.empty(); running_.pop_front()) {
     const Timed& timed = running_.front();
-    const std::optional<std::uint64_t> end = gl::recorded_time(api, timed.stamps[1], wait);
-    if (!end) return;
-    const std::uint64_t begin = gl::recorded_time(api, timed.stamps[0], true).value();
-    const double device_seconds = *end > begin ? 1e-9 * static_cast<double>(*end - begin) : 0;
-    timed.rate->learn(timed.work, std::max(timed.host_seconds, device_seconds), timed.expected);
+    const std::optional<std::int64_t> span = gl::recorded_span(api, timed.stamps, wait);
+    if (!span) return;
+    const double device_seconds = 1e-9 * static_cast<double>(*span);
+    const double took = std::max(timed.host_seconds, device_seconds);
+    timed.rate->learn(timed.work, took, timed.expected);
+    if (timed.total) *timed.total += took;
     idle_.push_back(timed.stamps);
   }
 }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -39,7 +40,8 @@ class SliceClock {
   void start(const gl::Api& api);
   /// Ends what start() began, and flushes. `rate` learns from it in this call or in a later collect(), and must live until
   /// collect() has waited or the clock is gone. The device does not time a slice while too many are under way.
-  void stop(const gl::Api& api, Rate& rate, double work, double expected);
+  /// What the slice took is then added to `*total` too, where there is one; of a slice that is not timed, what the rate says.
+  void stop(const gl::Api& api, Rate& rate, double work, double expected, const std::shared_ptr<double>& total = {});
   /// Has the rates learn from the slices that the device has done; with `wait`, waits for all of them.
   void collect(const gl::Api& api, bool wait);
   void destroy(const gl::Api& api) noexcept;
@@ -50,6 +52,7 @@ class SliceClock {
     Stamps stamps;
     Rate* rate;
     double work, host_seconds, expected;
+    std::shared_ptr<double> total;
   };
   static constexpr std::size_t max_running = 32;
 

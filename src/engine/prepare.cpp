@@ -113,7 +113,7 @@ std::shared_ptr<Prepared> prepared_for(Engine::State& state, const Problem& prob
 
 std::shared_ptr<PreparedConvolution> prepared_for(Engine::State& state, const ConvolutionProblem& problem,
                                                   const PlanOptions& options) {
-  return kept_or_made(state, state.convolutions, problem, options, uncut(state), [&](PreparedConvolution& made) {
+  return kept_or_made(state, state.convolutions, problem, options, by_shaders(state), [&](PreparedConvolution& made) {
     made.work = work_of(made.plan);
     for (const ConvolutionPlan::Shape& shape : made.plan.shapes) {
       PreparedConvolution::Shape& prepared = made.shapes.emplace_back();
@@ -129,7 +129,7 @@ std::shared_ptr<PreparedConvolution> prepared_for(Engine::State& state, const Co
 }
 
 std::shared_ptr<PreparedMlp> prepared_for(Engine::State& state, const MlpProblem& problem, const PlanOptions& options) {
-  return kept_or_made(state, state.mlps, problem, options, uncut(state), [&](PreparedMlp& made) {
+  return kept_or_made(state, state.mlps, problem, options, by_shaders(state), [&](PreparedMlp& made) {
     made.work = work_of(made.plan);
     for (const MlpPlan::Group& group : made.plan.groups) {
       PreparedMlp::Group& prepared = made.groups.emplace_back();
@@ -214,8 +214,7 @@ std::vector<Call> prepare(Engine::State& state, const char* what, std::span<cons
   for (bool ready = false; !ready;) {
     gl::Bindings bindings = 0;
     for (std::size_t i = 0; i < products.size(); ++i) {
-      prepared[i] =
-          work_on(products, i, [&](const Gemm& product) { return prepared_for(state, problem_of(product), options); });
+      prepared[i] = work_on(products, i, [&](const Gemm& product) { return prepared_for(state, problem_of(product), options); });
       bindings |= prepared[i]->bindings;
     }
     guard.reset();
@@ -232,29 +231,31 @@ std::vector<Call> prepare(Engine::State& state, const char* what, std::span<cons
 }
 
 MlpCall prepare(Engine::State& state, const char* what, const Mlp& mlp, const PlanOptions& options, WorkBuffers& work,
-                std::optional<gl::StateGuard>& guard) {
+                std::optional<gl::StateGuard>& guard, CallBuffers buffers) {
   const MlpProblem problem = problem_of(mlp);
   for (;;) {
     const auto prepared = prepared_for(state, problem, options);
     guard.reset();
     state.save_bindings(what, guard, prepared->bindings);
     if (!make_ready(state, *prepared)) continue;
-    validate_mlp(mlp, problem, prepared->plan.workspace_bytes, [&](unsigned buffer) { return state.buffer_bytes(buffer); });
+    if (buffers == CallBuffers::checked)
+      validate_mlp(mlp, problem, prepared->plan.workspace_bytes, [&](unsigned buffer) { return state.buffer_bytes(buffer); });
     if (!mlp.workspace) grow_workspace(state, work, prepared->plan.workspace_bytes);
-    return {mlp, {mlp.layers.begin(), mlp.layers.end()}, prepared, &work};
+    return {mlp, prepared, &work};
   }
 }
 
 ConvolutionCall prepare(Engine::State& state, const char* what, const Convolution& convolution, const PlanOptions& options,
-                        WorkBuffers& work, std::optional<gl::StateGuard>& guard) {
+                        WorkBuffers& work, std::optional<gl::StateGuard>& guard, CallBuffers buffers) {
   const ConvolutionProblem problem = problem_of(convolution);
   for (;;) {
     const auto prepared = prepared_for(state, problem, options);
     guard.reset();
     state.save_bindings(what, guard, prepared->bindings);
     if (!make_ready(state, *prepared)) continue;
-    validate_convolution(convolution, problem, prepared->plan.workspace_bytes,
-                         [&](unsigned buffer) { return state.buffer_bytes(buffer); });
+    if (buffers == CallBuffers::checked)
+      validate_convolution(convolution, problem, prepared->plan.workspace_bytes,
+                           [&](unsigned buffer) { return state.buffer_bytes(buffer); });
     if (!convolution.workspace) grow_workspace(state, work, prepared->plan.workspace_bytes);
     return {convolution, prepared, &work};
   }

@@ -22,11 +22,14 @@ Call prepare(Engine::State& state, const char* what, const Gemm& product, const 
 /// Prepares several products. An error says which of them is meant.
 std::vector<Call> prepare(Engine::State& state, const char* what, std::span<const Gemm> products, const PlanOptions& options,
                           WorkBuffers& work, std::optional<gl::StateGuard>& guard);
+/// Whether a call's buffers are looked at.
+enum class CallBuffers { checked, unchecked };
+
 /// The same for a convolution, and for a network.
 MlpCall prepare(Engine::State& state, const char* what, const Mlp& mlp, const PlanOptions& options, WorkBuffers& work,
-                std::optional<gl::StateGuard>& guard);
+                std::optional<gl::StateGuard>& guard, CallBuffers buffers = CallBuffers::checked);
 ConvolutionCall prepare(Engine::State& state, const char* what, const Convolution& convolution, const PlanOptions& options,
-                        WorkBuffers& work, std::optional<gl::StateGuard>& guard);
+                        WorkBuffers& work, std::optional<gl::StateGuard>& guard, CallBuffers buffers = CallBuffers::checked);
 
 /// Has the programs of the problems run. `products` are what the problems are of, if somebody gave them.
 void prepare_products(Engine::State& state, std::span<const Problem> problems, std::span<const Gemm> products,
@@ -37,15 +40,16 @@ void prepare_products(Engine::State& state, std::span<const Problem> problems, s
 /// What the engine has the planner go by: its limits, its tuning table, and the programs that it has struck off.
 PlannerInputs inputs_of(const Engine::State& state, const PlanOptions& options, const PlanConstraints& constraints = {});
 
-/// The plan for a problem, from the engine's cache if the same problem was planned before. Convolutions and networks are uncut().
+/// The plan for a problem, from the engine's cache if the same problem was planned before. Convolutions and networks are planned
+/// by_shaders().
 std::shared_ptr<Prepared> prepared_for(Engine::State& state, const Problem& problem, const PlanOptions& options,
                                        const PlanConstraints& constraints = {});
 std::shared_ptr<PreparedConvolution> prepared_for(Engine::State& state, const ConvolutionProblem& problem,
                                                   const PlanOptions& options);
 std::shared_ptr<PreparedMlp> prepared_for(Engine::State& state, const MlpProblem& problem, const PlanOptions& options);
 
-/// Compiles and checks the programs of the plan if that was not done before. Returns false if one failed its self-check, or if the
-/// driver refused it and no other kernel is wanted than the planner's choice: it is struck off, and the caller must plan the
+/// Compiles and checks the programs of the plan if that was not done before. Returns false if one failed its self-check, or if
+/// the driver refused it and no other kernel is wanted than the planner's choice: it is struck off, and the caller must plan the
 /// product again. Leaves bindings changed.
 /// @throws RefusedProgram  the driver refused a program, and `is_forced`: the caller of the engine names the kernel
 bool make_ready(Engine::State& state, Prepared& prepared, bool is_forced);

@@ -177,7 +177,10 @@ Gemm SmallProduct::product() {
       .count = items_, .stride_a = a_->stride(), .stride_b = b_->stride(), .stride_c = c_->stride(), .stride_d = d_->stride()};
   product.batch.alphas = alphas_;
   if (adds_d_) product.epilogue.residual = buffers_.make(*d_);
-  if (adds_bias_) product.epilogue.bias = BiasView::for_each_column(buffers_.make(*bias_).buffer);
+  if (adds_bias_) {
+    const BufferView bias = buffers_.make(*bias_);
+    product.epilogue.bias = BiasView::for_each_column(bias.buffer, 0, bias.type);
+  }
   product.epilogue.activation = activation_;
   return product;
 }
@@ -482,7 +485,8 @@ bool convolves_rightly(Engine::State& state, const ProgramKey& key, const Convol
   convolution.filters = {
       .buffer = small.make(filters.bytes()), .offset_bytes = filters.offset_bytes(), .type = problem.filters.type};
   convolution.output = {.buffer = small.make(output.bytes()), .offset_bytes = output.offset_bytes(), .type = problem.output_type};
-  if (problem.bias) convolution.bias = BufferPlace{small.make(bias.bytes()), bias.offset_bytes()};
+  if (problem.bias)
+    convolution.bias = BiasView::for_each_output(small.make(bias.bytes()), bias.offset_bytes(), problem.output_type);
   if (problem.residual) {
     convolution.residual = convolution.output;
     convolution.residual->buffer = small.make(residual.bytes());
@@ -553,7 +557,10 @@ class SmallNetwork {
     call_.mlp.input.buffer = buffers_.make(input);
     call_.mlp.output.buffer = buffers_.make(output);
     const unsigned weights = buffers_.make(weights_), biases = buffers_.make(biases_);
-    for (MlpLayer& layer : call_.layers) layer.weights.buffer = weights, layer.bias->buffer = biases;
+    for (MlpLayer& layer : call_.mlp.layers) {
+      layer.weights.buffer = weights;
+      layer.bias = BiasView::for_each_output(biases, layer.bias.offset_bytes(), layer.bias.type());
+    }
     run();
     for (std::int64_t i = 0; i < outputs * samples_; ++i)
       store_element(output.data() + offset(call_.mlp.output, i / samples_, i % samples_), key_.c_type,
@@ -598,8 +605,8 @@ class SmallNetwork {
   void add_layer(std::int64_t outputs, const Activation& activation, bool last) {
     const std::vector<double> inputs = std::move(values_);
     const std::int64_t count = std::ssize(inputs) / samples_;
-    MlpLayer& layer = call_.layers.emplace_back();
-    const bool in_vectors = call_.layers.size() == 2;
+    MlpLayer& layer = call_.mlp.layers.emplace_back();
+    const bool in_vectors = call_.mlp.layers.size() == 2;
     const bool all_in_vectors = (parameter(key_.kernel, "vectors") & 8) != 0;
     const std::vector<std::byte> bytes = matrix(key_.b.type, outputs, count, !all_in_vectors && !in_vectors && !last,
                                                 layer.weights, [](std::int64_t i, std::int64_t j) { return (i + j) % 8 == 0; });
@@ -607,13 +614,13 @@ class SmallNetwork {
     weights_.insert(weights_.end(), bytes.begin(), bytes.end());
     const std::vector<double> matrix_values = std::move(values_);
     const Type type = last ? key_.c_type : Type::f32;
-    layer.bias = BufferPlace{0, std::ssize(biases_)};
+    layer.bias = BiasView::for_each_output(0, std::ssize(biases_), type);
     biases_.resize(static_cast<std::size_t>(round_up(std::ssize(biases_) + outputs * element_bytes(type), 16)));
     layer.activation = activation;
     values_.clear();
     for (std::int64_t i = 0; i < outputs; ++i) {
       const auto bias = static_cast<double>(i % 5 - 2);
-      store_element(biases_.data() + layer.bias->offset_bytes + i * element_bytes(type), type, bias);
+      store_element(biases_.data() + layer.bias.offset_bytes() + i * element_bytes(type), type, bias);
       for (std::int64_t j = 0; j < samples_; ++j) {
         double sum = bias;
         for (std::int64_t p = 0; p < count; ++p)
@@ -628,14 +635,13 @@ class SmallNetwork {
   }
 
   void run() {
-    call_.mlp.layers = call_.layers;
     auto prepared = std::make_shared<PreparedMlp>();
     prepared->problem = problem_of(call_.mlp);
     MlpPlan& plan = prepared->plan;
     plan.problem = prepared->problem;
-    for (std::size_t l = 0; l + 1 < call_.layers.size(); ++l)
+    for (std::size_t l = 0; l + 1 < call_.mlp.layers.size(); ++l)
       plan.problem.layers[l].c.ld = plan.problem.layers[l + 1].b.ld = round_up(samples_, 4);
-    plan.groups = {{0, call_.layers.size(), key_, {}, 1, {}}};
+    plan.groups = {{0, call_.mlp.layers.size(), key_, {}, 1, {}}};
     plan.piece_samples = samples_, plan.pieces = 1;
     plan.largest_dispatch = {.groups = limits_.groups, .groups_product = limits_.groups_product};
     prepared->groups = {{&state_.program(key_), &state_.rate(key_), {}}};

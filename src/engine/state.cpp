@@ -211,9 +211,9 @@ gl::Program& Engine::State::program(const ProgramKey& key) {
   Entry& made = programs.at(key);
   made.messages = messages;
   if (const ProgramStatistics told = parse_statistics(messages);
-      options.log && (spills(told) || told.local_bytes.value_or(0) > 0))
+      options.log && (spills(told) == Spills::some || told.local_bytes.value_or(0) > 0))
     log(fmt::format("the driver reports that {} {}: {}", to_string(key),
-                    spills(told) ? "spills" : "has memory of its own for each invocation", to_string(told)));
+                    spills(told) == Spills::some ? "spills" : "has memory of its own for each invocation", to_string(told)));
   return made.program;
 }
 
@@ -378,31 +378,34 @@ Stopwatch::Stopwatch(Engine& engine) : state_(EngineAccess::state(engine)) {
 Stopwatch::~Stopwatch() {
   if (state_ && state_->may_delete("a stopwatch")) gl::delete_queries(state_->api, queries_);
 }
-Stopwatch::Stopwatch(Stopwatch&& other) noexcept : state_(std::move(other.state_)) {
+Stopwatch::Stopwatch(Stopwatch&& other) noexcept : state_(std::move(other.state_)), phase_(other.phase_) {
   std::ranges::copy(other.queries_, queries_);
 }
 Stopwatch& Stopwatch::operator=(Stopwatch&& other) noexcept {
   std::swap(state_, other.state_);
   std::swap(queries_, other.queries_);
+  std::swap(phase_, other.phase_);
   return *this;
 }
 
 void Stopwatch::start() {
   state_->check_context("Stopwatch");
   gl::record_time(state_->api, queries_[0]);
+  phase_ = Phase::started;
 }
 
 void Stopwatch::stop() {
   state_->check_context("Stopwatch");
+  if (phase_ != Phase::started) throw std::invalid_argument("Stopwatch::stop: it was not started");
   gl::record_time(state_->api, queries_[1]);
+  phase_ = Phase::stopped;
 }
 
 std::optional<std::chrono::nanoseconds> Stopwatch::time(bool wait) const {
   state_->check_context("Stopwatch");
-  const std::optional<std::uint64_t> end = gl::recorded_time(state_->api, queries_[1], wait);
-  if (!end) return {};
-  const std::uint64_t begin = gl::recorded_time(state_->api, queries_[0], true).value();  // which is known before the end
-  return std::chrono::nanoseconds(*end > begin ? static_cast<std::int64_t>(*end - begin) : 0);
+  if (phase_ != Phase::stopped) throw std::invalid_argument("Stopwatch: it was not stopped, and has no time yet");
+  const std::optional<std::int64_t> span = gl::recorded_span(state_->api, queries_, wait);
+  return span ? std::optional(std::chrono::nanoseconds(*span)) : std::nullopt;
 }
 
 std::chrono::nanoseconds Stopwatch::elapsed() const {

@@ -60,6 +60,9 @@ unsigned shared_buffer(const BufferView& view, std::span<const unsigned> buffers
 BufferView row_of(const BufferPlace& place, std::int64_t elements, Type type) {
   return {.buffer = place.buffer, .rows = 1, .columns = elements, .offset_bytes = place.offset_bytes, .type = type};
 }
+BufferView row_of(const BiasView& bias, std::int64_t elements) {
+  return row_of({bias.buffer(), bias.offset_bytes()}, elements, bias.type());
+}
 
 struct Range {
   std::int64_t begin, end;
@@ -276,7 +279,15 @@ void check_c_apart(const Gemm& product, std::span<const Part> parts) {
 }  // namespace
 
 std::int64_t stride_of(const Batch& batch, Role role) {
-  return of_role(role, batch.stride_a, batch.stride_b, batch.stride_c, batch.stride_d);
+  const std::int64_t stride = of_role(role, batch.stride_a, batch.stride_b, batch.stride_c, batch.stride_d);
+  return stride == Batch::unsaid ? 0 : stride;
+}
+
+void check_stride_is_said(const Batch& batch, Role role) {
+  if (batch.count > 1 && offsets(batch, role).empty() &&
+      of_role(role, batch.stride_a, batch.stride_b, batch.stride_c, batch.stride_d) == Batch::unsaid)
+    refuse_product("a batch of {} items, and the stride of {} is not said: 0 is for one that all items have", batch.count,
+                   letter(role));
 }
 
 std::int64_t largest_offset(const Batch& batch, Role role) {
@@ -370,9 +381,7 @@ void validate_product(const Gemm& product, const Problem& problem, std::int64_t 
   for (const Role role : {Role::a, Role::b, Role::c, Role::d})
     for (const std::int64_t offset : offsets(product.batch, role)) check_offset(problem, role, offset);
 
-  const BiasView& given = product.epilogue.bias;
-  const BufferView bias = row_of({given.buffer(), given.offset_bytes()},
-                                 given.kind() == Bias::for_each_row ? problem.m : problem.n, problem.c.format.type);
+  const BufferView bias = row_of(product.epilogue.bias, problem.bias == Bias::for_each_row ? problem.m : problem.n);
   std::array<Part, 7> all{};
   std::size_t count = 0;
   for (const Role role : roles(problem))
@@ -415,7 +424,7 @@ void validate_convolution(const Convolution& convolution, const ConvolutionProbl
   }
   const BufferView input = of_tensor(convolution.input), output = of_tensor(convolution.output),
                    residual = of_tensor(convolution.residual.value_or(TensorView{})),
-                   bias = row_of(convolution.bias.value_or(BufferPlace{}), problem.output_channels, problem.output_type);
+                   bias = row_of(convolution.bias, problem.output_channels);
   try {
     check_numbers({.alpha = convolution.alpha}, sum_type(problem.input_type, problem.filters.type));
     std::array<Part, 7> all{{{"the output", &output, {}, 0}}};
@@ -429,7 +438,7 @@ void validate_convolution(const Convolution& convolution, const ConvolutionProbl
     add(is_read && scales.columns > 0, "the scales", scales);
     add(is_read && zeros.columns > 0, "the zeros", zeros);
     add(convolution.residual.has_value(), "the residual", residual);
-    add(convolution.bias.has_value(), "the bias", bias);
+    add(problem.bias, "the bias", bias);
     const std::span<const Part> parts(all.data(), count);
     for (const Part& part : parts) {
       check_alignment(part);
@@ -460,7 +469,7 @@ void validate_mlp(const Mlp& mlp, const MlpProblem& problem, std::int64_t worksp
   };
   for (std::size_t i = 0; i < count; ++i) {
     const MlpLayer& layer = mlp.layers[i];
-    biases[i] = row_of(layer.bias.value_or(BufferPlace{}), problem.layers[i].m, problem.layers[i].c.format.type);
+    biases[i] = row_of(layer.bias, problem.layers[i].m);
     of_layer(i, count, [&] {
       const ArraysOfQuantization arrays = arrays_of({.a = layer.weights}, problem.layers[i]);
       check({"W", &layer.weights, {}, 0});

@@ -19,6 +19,8 @@ std::int64_t largest_offset(const Batch& batch, Role role);
 
 /// The batch's stride of an operand.
 std::int64_t stride_of(const Batch& batch, Role role);
+/// @throws std::invalid_argument  it is Batch::unsaid, and needed
+void check_stride_is_said(const Batch& batch, Role role);
 
 /// The view of an operand of a product; the residual must exist.
 const BufferView& view_of(const Gemm& product, Role role);

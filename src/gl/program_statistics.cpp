@@ -182,8 +182,9 @@ ProgramStatistics parse_assembly(std::string_view text) {
 
 }  // namespace
 
-bool spills(const ProgramStatistics& statistics) noexcept {
-  return statistics.spills.value_or(0) > 0 || statistics.fills.value_or(0) > 0;
+Spills spills(const ProgramStatistics& statistics) noexcept {
+  if (!statistics.spills && !statistics.fills) return Spills::untold;
+  return statistics.spills.value_or(0) > 0 || statistics.fills.value_or(0) > 0 ? Spills::some : Spills::none;
 }
 
 std::string to_string(const ProgramStatistics& statistics) {
@@ -201,7 +202,9 @@ ProgramStatistics parse_statistics(std::span<const std::string> messages) {
         message.starts_with(assembly_begins) ? std::optional(parse_assembly(message)) : parse_message(message);
     if (!found) continue;
     const bool has_widths = message.starts_with("CS SIMD");
-    const auto rank = [](const ProgramStatistics& one) { return std::pair(!spills(one), one.subgroup_width.value_or(0)); };
+    const auto rank = [](const ProgramStatistics& one) {
+      return std::pair(spills(one) != Spills::some, one.subgroup_width.value_or(0));
+    };
     // A later message of another form is about a program of the driver's own.
     if (best && !(best_has_widths && has_widths && rank(*found) > rank(*best))) continue;
     best = found;

@@ -48,6 +48,9 @@ void record_time(const Api& api, unsigned query) {
   api.host_times[query] = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
+namespace {
+
+/// 0 if the device's clock has made a jump since it was last asked.
 std::optional<std::uint64_t> recorded_time(const Api& api, unsigned query, bool wait) {
   if (!api.QueryCounter) return api.host_times.at(query);
   const StateGuard guard(api, query_buffer_binding);
@@ -60,6 +63,15 @@ std::optional<std::uint64_t> recorded_time(const Api& api, unsigned query, bool 
   GLint jumped = GL_FALSE;
   if (api.es) api.GetIntegerv(GL_GPU_DISJOINT_EXT, &jumped);
   return jumped ? 0 : result;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> recorded_span(const Api& api, std::span<const unsigned, 2> queries, bool wait) {
+  const std::optional<std::uint64_t> end = recorded_time(api, queries[1], wait);
+  if (!end) return {};
+  const std::uint64_t begin = recorded_time(api, queries[0], true).value();  // which is known before the end
+  return begin != 0 && *end > begin ? static_cast<std::int64_t>(*end - begin) : 0;
 }
 
 }  // namespace glgemm::gl

@@ -37,8 +37,8 @@ void delete_queries(const Api& api, std::span<unsigned> queries) noexcept;
 /// Has the device record the time when it gets here. Where OpenGL ES has no timer (EXT_disjoint_timer_query), waits until the
 /// device is here and records the host's time.
 void record_time(const Api& api, unsigned query);
-/// The recorded time in nanoseconds. Waits for it, or else gives none where the device is not there yet. 0 if the device's clock
-/// made a jump, so that times before and after it can't be compared: ask for the later one first.
-std::optional<std::uint64_t> recorded_time(const Api& api, unsigned query, bool wait);
+/// The nanoseconds between two recorded times. Waits for them, or else gives none where the device is not there yet. 0 if the
+/// device's clock made a jump meanwhile.
+std::optional<std::int64_t> recorded_span(const Api& api, std::span<const unsigned, 2> queries, bool wait);
 
 }  // namespace glgemm::gl

@@ -212,9 +212,9 @@ class BlockedFamily final : public FamilyOf<ProductFamily, about, list> {
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
     const Blocked k = read(kernel);
     const double across = static_cast<double>(ceil_div(problem.n, k.block_n)),
-                 down = static_cast<double>(ceil_div(problem.m, k.block_m)), packing = k.panels != 0 ? 1 : 0;
-    return {.buffer_reads_of_a = across + packing,
-            .buffer_reads_of_b = down + packing,
+                 down = static_cast<double>(ceil_div(problem.m, k.block_m));
+    return {.buffer_reads_of_a = across,
+            .buffer_reads_of_b = down,
             .shared_reads_of_a = across * k.block_n / k.tile_n,
             .shared_reads_of_b = down * k.block_m / k.tile_m};
   }

@@ -33,8 +33,7 @@ constexpr const char* why_no_library[] = {
     "cublas: CUDA does not know the device of this OpenGL context",
     "cublas: no libcublas was found; EngineOptions::vendor_library or the variable GLGEMM_CUBLAS says where it is",
     "cublas: CUDA or cuBLAS does not start; the engine's log says why",
-    "cublas is left alone since it failed three times in a row; the engine's log says why",
-    "cublas takes a product whole, and products of jobs, streams and convolutions are cut"};
+    "cublas is left alone since it failed three times in a row; the engine's log says why"};
 
 class CublasFamily final : public ProductFamily {
  public:

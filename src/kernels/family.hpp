@@ -54,9 +54,9 @@ struct About {
   /// Whether a workgroup takes the blocks of several items, so that all items of a dispatch lie along the grid's x.
   bool packs_items = false;
   VectorOperands vector_operands = VectorOperands::none;
-  bool can_split = false;          ///< whether it can sum parts of k apart (PARTS in types.glsl)
+  bool can_split = false;        ///< whether it can sum parts of k apart (PARTS in types.glsl)
   bool knows_b_along_k = false;  ///< whether it reads B's columns by vectors where A is quantised or read by vectors (B_ALONG_K)
-  bool takes_precision = false;    ///< whether it adds the products of a sum in the order of k, by multiply_add() or ADD_SCALED()
+  bool takes_precision = false;  ///< whether it adds the products of a sum in the order of k, by multiply_add() or ADD_SCALED()
   std::int64_t default_slice = 0;  ///< the most workgroups of a dispatch along x and y where the caller does not say; 0: all
 };
 
@@ -150,7 +150,7 @@ class ProductFamily : public Family {
   virtual bool reads_vectors_as_image(const Kernel&, const Problem&, const Limits&, std::int64_t /*a_bytes*/) const {
     return false;
   }
-  /// How often A and B are read; `bytes` and `flops_per_byte` follow from it.
+  /// How often the kernel reads A and B, or their panels; `bytes` and `flops_per_byte` follow from it.
   virtual Traffic traffic(const Problem& problem, const Kernel& kernel) const = 0;
 
   // How it goes along k.

@@ -29,15 +29,16 @@ std::size_t place_of(const Kernel& kernel, std::string_view name) {
   if (const std::size_t place = family.place_of(name); place < family.count()) return place;
   const std::vector<KernelParameter> list = parameters(kernel);
   throw std::invalid_argument(fmt::format("kernel {} has no parameter \"{}\"; it has {}", glgemm::name(kernel), name,
-                                          names_of(list, &KernelParameter::name)));
+                                          list.empty() ? "none" : names_of(list, &KernelParameter::name)));
 }
 
 /// Reads "name=value,name=value" into the kernel's parameters.
 void parse_parameters(std::string_view text, Kernel& kernel) {
   const std::vector<KernelParameter> list = parameters(kernel);
-  while (!text.empty()) {
+  for (bool more = true; more;) {
     const std::string_view item = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), item.size() + 1));
+    more = item.size() < text.size();
+    text.remove_prefix(item.size() + (more ? 1 : 0));
     const std::string_view key = item.substr(0, item.find('='));
     const std::string_view value = key.size() < item.size() ? item.substr(key.size() + 1) : std::string_view{};
     const std::size_t place = place_of(kernel, key);
@@ -99,12 +100,9 @@ Kernel parse_kernel(std::string_view text) {
   const std::string_view wanted = text.substr(0, text.find(':'));
   std::vector<Kernel> known = kernel_table();
   known.insert(known.end(), library_kernels().begin(), library_kernels().end());
-  for (Kernel kernel : known) {
-    if (name(kernel) != wanted) continue;
-    if (wanted.size() < text.size()) parse_parameters(text.substr(wanted.size() + 1), kernel);
-    return kernel;
-  }
-  throw std::invalid_argument(fmt::format("unknown kernel \"{}\"; known kernels: {}", text, names_of(known, &name)));
+  Kernel kernel = find_named(known, wanted, &name, "kernel", "kernels");
+  if (wanted.size() < text.size()) parse_parameters(text.substr(wanted.size() + 1), kernel);
+  return kernel;
 }
 
 std::vector<KernelParameter> parameters(const Kernel& kernel) {
@@ -198,17 +196,6 @@ std::string source(const ProgramKey& key, ShadingLanguage language) {
   for (const auto& [macro, value] : kernels::macros(key)) result += fmt::format("#define {} {}\n", macro, value);
   result += "#line 2\n";  // errors name the line of the .comp file
   return result.append(text, first_line_end);
-}
-
-Traffic traffic(const Problem& problem, const Kernel& kernel) {
-  const double m = static_cast<double>(problem.m), n = static_cast<double>(problem.n), k = static_cast<double>(problem.k);
-  Traffic result = product_family(kernel).traffic(problem, kernel);
-  const double batch = static_cast<double>(problem.batch);
-  result.bytes = batch * (kernels::bytes_of_element(problem.a.format) * m * k * result.buffer_reads_of_a +
-                          kernels::bytes_of_element(problem.b.format) * k * n * result.buffer_reads_of_b +
-                          kernels::bytes_of_element(problem.c.format) * m * n);
-  result.flops_per_byte = result.bytes > 0 ? batch * (is_complex(sum_type(problem)) ? 8 : 2) * m * n * k / result.bytes : 0;
-  return result;
 }
 
 std::vector<Kernel> kernel_space(const Problem& problem, const Limits& limits) {

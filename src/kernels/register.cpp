@@ -67,13 +67,11 @@ class RegisterFamily final : public FamilyOf<ProductFamily, about, list> {
     return role == Role::a ? block.rows : block.columns;
   }
   Traffic traffic(const Problem& problem, const Kernel& kernel) const override {
-    // Invocations beside each other share rows, and those below each other columns; each reads all of its own. Packing reads
-    // everything once more.
+    // Invocations beside each other share rows, and those below each other columns; each reads all of its own.
     const Register k = read(kernel);
     const Block block = block_of(kernel);
-    const double packing = k.panels != 0 ? 1 : 0;
-    return {.buffer_reads_of_a = static_cast<double>(ceil_div(problem.n, block.columns)) * k.workgroup + packing,
-            .buffer_reads_of_b = static_cast<double>(ceil_div(problem.m, block.rows)) * k.workgroup_y + packing};
+    return {.buffer_reads_of_a = static_cast<double>(ceil_div(problem.n, block.columns)) * k.workgroup,
+            .buffer_reads_of_b = static_cast<double>(ceil_div(problem.m, block.rows)) * k.workgroup_y};
   }
 
   std::int64_t k_step(const Kernel& kernel) const override {

@@ -23,6 +23,7 @@ namespace glgemm {
 namespace {
 
 using By = Explanation::By;
+using Why = Explanation::Why;
 using PassedOver = Explanation::PassedOver;
 
 /// The parts that k may be in: those that a loop's limit needs, and those that keep the device busy where they are more.
@@ -70,8 +71,8 @@ void check_precision(const Problem& problem, const Limits& limits, Precision pre
     std::vector<ActivationInfo> known;
     std::copy_if(activation_table.begin(), activation_table.end(), std::back_inserter(known),
                  std::mem_fn(&ActivationInfo::is_reproducible));
-    throw Unsupported(fmt::format("{} products have no {}, since drivers' functions differ; activations that they have: {}",
-                                  who, info(problem.activation).name, names_of(known, &ActivationInfo::name)));
+    throw Unsupported(fmt::format("{} products have no {}, since drivers' functions differ; activations that they have: {}", who,
+                                  info(problem.activation).name, names_of(known, &ActivationInfo::name)));
   }
 }
 
@@ -96,6 +97,7 @@ struct Choice {
   bool transposed = false;
   std::int64_t parts = 1;
   double seconds = 0;
+  const TunedChoice* tuned = nullptr;  ///< the entry that chose it
 };
 
 bool is_faster(const Choice& x, const Choice& y) {
@@ -128,10 +130,13 @@ class Chooser {
       if (plan.transposed && kernels::product_family(plan.kernel).packs_items())
         reason = why_not(plan.problem, plan.kernel, inputs_.limits);
       if (reason.empty()) reason = cut(plan, inputs_, options_, choice.parts);
+      if (!reason.empty() && plan.transposed) reason += " (of C^T, whose A is the given B)";
+      Why kind = Why::cannot_run;
       if (reason.empty()) {
         reason = why_struck_off(plan);
         plan.sealed = !reason.empty() && precision_ != Precision::standard;
         if (plan.sealed) reason = why_struck_off(plan);
+        if (!reason.empty()) kind = Why::struck_off;
       }
       if (inputs_.why_not)
         for (const Stage stage : plan.stages())
@@ -140,7 +145,7 @@ class Chooser {
         if (why) *why = explain(choice);
         return plan;
       }
-      refused_.push_back({choice.kernel, std::move(reason)});
+      refused_.push_back({choice.kernel, kind, std::move(reason)});
     }
     std::string tried;
     for (const Choice& choice : choices_) tried += fmt::format("{}{}", tried.empty() ? "" : "; ", to_string(choice.kernel));
@@ -151,7 +156,7 @@ class Chooser {
  private:
   void force(const Kernel& kernel);
   void collect();
-  void consider(const Kernel& kernel, By by, std::int64_t split_k);
+  void consider(const Kernel& kernel, By by, std::int64_t split_k, const TunedChoice* tuned = nullptr);
   /// Which of the plan's programs is struck off; empty if none is.
   std::string why_struck_off(const Plan& plan) const;
   std::string why_cannot(const Kernel& kernel) const;
@@ -167,7 +172,7 @@ class Chooser {
   const PlanOptions& options_;
   const Precision precision_;
   std::vector<Choice> choices_;      ///< the best first
-  std::vector<PassedOver> refused_;  ///< those that cannot run
+  std::vector<PassedOver> refused_;  ///< those that cannot run, or are struck off
 };
 
 /// The caller's kernel and no other.
@@ -180,7 +185,7 @@ void Chooser::force(const Kernel& kernel) {
 /// First the kernels that were tuned for problems near this one, then the others, the fastest by the cost model first.
 void Chooser::collect() {
   for (const TunedChoice* tuned : nearby(inputs_.tuning, problem_))
-    consider(tuned->kernel, By::tuning, options_.split_k != 0 ? options_.split_k : tuned->split_k);
+    consider(tuned->kernel, By::tuning, options_.split_k != 0 ? options_.split_k : tuned->split_k, tuned);
   const auto tuned_choices = static_cast<std::ptrdiff_t>(choices_.size());
   for (const Kernel& kernel : kernels::candidates(problem_, inputs_.limits, precision_))
     consider(kernel, By::model, options_.split_k);
@@ -189,6 +194,8 @@ void Chooser::collect() {
 
 std::string Chooser::why_cannot(const Kernel& kernel) const {
   std::string reason = why_not(problem_, kernel, inputs_.limits);
+  if (reason.empty() && inputs_.by_shaders && is_library(kernel))
+    reason = fmt::format("{} takes a product whole, and products of jobs, streams and convolutions are cut", name(kernel));
   if (!reason.empty() || precision_ == Precision::standard) return reason;
   const std::string products = fmt::format("{} products", to_string(precision_));
   if (!kernels::product_family(kernel).takes_precision()) return to_string(kernel) + " has no " + products;
@@ -197,13 +204,13 @@ std::string Chooser::why_cannot(const Kernel& kernel) const {
   return fmt::format("{} can add {} terms in a loop here, and {} need {}", to_string(kernel), most, products, block);
 }
 
-void Chooser::consider(const Kernel& kernel, By by, std::int64_t split_k) {
+void Chooser::consider(const Kernel& kernel, By by, std::int64_t split_k, const TunedChoice* tuned) {
   if (std::string reason = why_cannot(kernel); !reason.empty()) {
-    refused_.push_back({kernel, std::move(reason)});
+    refused_.push_back({kernel, Why::cannot_run, std::move(reason)});
     return;
   }
   const bool turns = kernels::product_family(kernel).runs_transposed(problem_);
-  Choice choice{.kernel = kernel, .by = by, .transposed = inputs_.transposed.value_or(turns)};
+  Choice choice{.kernel = kernel, .by = by, .transposed = inputs_.transposed.value_or(turns), .tuned = tuned};
   const Problem as_run = choice.transposed ? transposed(problem_) : problem_;
   const Parts parts = parts_for(as_run, kernel, inputs_.limits, split_k);
   std::vector<Choice> cuts;
@@ -240,14 +247,15 @@ std::string milliseconds(double seconds) {
 
 Explanation Chooser::explain(const Choice& taken) const {
   Explanation why{.chosen_by = taken.by, .expected_seconds = taken.seconds};
+  if (taken.tuned) why.tuned = *taken.tuned;
   if (precision_of(taken.kernel) != options_.precision) why.precision = why_planned(options_.precision, problem_);
   const auto index = static_cast<std::size_t>(&taken - choices_.data());
   for (const Choice& other : std::span(choices_).subspan(index + 1))
     if (other.by == By::model && other.kernel != taken.kernel &&
         std::none_of(why.passed_over.begin(), why.passed_over.end(),
                      [&](const PassedOver& x) { return x.kernel == other.kernel; }))
-      why.passed_over.push_back(
-          {other.kernel, milliseconds(other.seconds) + " by the cost model, against " + milliseconds(taken.seconds)});
+      why.passed_over.push_back({other.kernel, Why::slower,
+                                 milliseconds(other.seconds) + " by the cost model, against " + milliseconds(taken.seconds)});
   why.passed_over.insert(why.passed_over.end(), refused_.begin(), refused_.end());
   return why;
 }
@@ -258,10 +266,9 @@ PlannerInputs::PlannerInputs(const Limits& device, const PlanOptions& options, c
     : limits(limits_for(options, device)),
       tuning(options.experimental->tuning),
       struck_off(options.experimental->struck_off),
+      by_shaders(constraints.by_shaders),
       transposed(constraints.transposed ? constraints.transposed : options.experimental->transposed),
-      panels_b(constraints.panels_b ? constraints.panels_b : options.experimental->panels_b) {
-  limits.vendor = constraints.vendor.value_or(limits.vendor);
-}
+      panels_b(constraints.panels_b ? constraints.panels_b : options.experimental->panels_b) {}
 
 Plan make_plan(const Problem& problem, const Limits& limits, const PlanOptions& options, Explanation* why) {
   return make_plan(problem, PlannerInputs(limits, options), options, why);

@@ -9,9 +9,9 @@ namespace glgemm {
 
 /// What the library itself asks of a plan: for a job, say, or for a window of a stream. It goes before what tests and tools set.
 struct PlanConstraints {
-  std::optional<VendorLibrary> vendor{};  ///< how the planner sees the vendor's library
-  std::optional<bool> transposed{};       ///< as in ExperimentalPlanOptions
-  std::optional<Window> panels_b{};       ///< likewise
+  bool by_shaders = false;           ///< not by a vendor's library, which takes products whole
+  std::optional<bool> transposed{};  ///< as in ExperimentalPlanOptions
+  std::optional<Window> panels_b{};  ///< likewise
   friend bool operator==(const PlanConstraints&, const PlanConstraints&) = default;
 };
 
@@ -25,6 +25,7 @@ struct PlannerInputs {
   std::vector<StruckOff> struck_off;
   /// Why the plan must not have a program; empty if it may. Null: it may have each.
   std::function<std::string(const ProgramKey& program)> why_not{};
+  bool by_shaders = false;  ///< as in PlanConstraints
   std::optional<bool> transposed;
   std::optional<Window> panels_b;
 };

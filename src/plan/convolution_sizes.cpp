@@ -185,7 +185,12 @@ ConvolutionProblem problem_of(const Convolution& convolution) {
   problem.input_aligned = input.offset_bytes % 16 == 0;
   problem.filters_aligned = filters.offset_bytes % 16 == 0;
   problem.output_aligned = output.offset_bytes % 16 == 0;
-  problem.bias = convolution.bias.has_value();
+  problem.bias = static_cast<bool>(convolution.bias);
+  if (problem.bias && convolution.bias.kind() != Bias::for_each_output)
+    refuse_convolution("a bias for each row or column is a product's; BiasView::for_each_output() is one for each channel");
+  if (problem.bias && convolution.bias.type() != output.type)
+    refuse_convolution("the bias is {}, and what it is added to is {}", to_string(convolution.bias.type()),
+                       to_string(output.type));
   problem.residual = convolution.residual.has_value();
   problem.activation = convolution.activation.kind();
   problem.multiplies = convolution.alpha.value != 0.0;

@@ -299,8 +299,7 @@ void MlpPlanner::count_bytes() {
     const std::span<const Problem> layers = layers_of(plan_, group);
     if (!group.program) {
       const auto whole = static_cast<double>(problem_.layers.front().n / plan_.piece_samples);
-      for (const Plan& each : group.products)
-        plan_.bytes += (&each == &group.products.front() ? whole : 1) * traffic(each.problem, each.kernel).bytes;
+      for (const Plan& each : group.products) plan_.bytes += (&each == &group.products.front() ? whole : 1) * traffic(each).bytes;
       continue;
     }
     const std::int64_t samples = layers.front().n, of_group = kernels::samples_of_mlp(group.program->kernel);
@@ -365,7 +364,7 @@ std::optional<MlpStep> next_slice(const MlpPlan& plan, MlpCursor& cursor, double
     if (cursor.sample >= samples) return {};
     const std::int64_t of_piece = samples_at(plan, cursor.sample);
     const MlpPlan::Group& group = plan.groups[cursor.group];
-    MlpStep result{cursor.sample, cursor.group, {}};
+    MlpStep result{cursor.sample, cursor.group, group.program ? 0 : product_for(plan, of_piece), {}};
     const auto advance_group = [&] {
       cursor.at = {};
       if (++cursor.group < plan.groups.size()) return;
@@ -373,7 +372,7 @@ std::optional<MlpStep> next_slice(const MlpPlan& plan, MlpCursor& cursor, double
       cursor.sample += plan.piece_samples;
     };
     if (!group.program) {
-      const std::optional<Step> step = next_slice(group.products[product_for(plan, of_piece)], cursor.at, work);
+      const std::optional<Step> step = next_slice(group.products[result.product], cursor.at, work);
       if (!step) {
         advance_group();
         continue;

@@ -8,7 +8,7 @@
 #include <fmt/core.h>
 
 #include "python/dtype.hpp"
-#include "python/product.hpp"
+#include "python/placed.hpp"
 #include "python/views.hpp"
 #include "python/weights.hpp"
 
@@ -308,7 +308,7 @@ py::object as_dlpack(const Array& array, const py::object& stream, const py::obj
 
 Array matmul(const Array& a, const Array& b) {
   static const Terms plain;
-  return multiply({a, b}, plain);
+  return PlacedProduct({a, b}, plain, {}).run();
 }
 
 std::string described(const Array& array) {

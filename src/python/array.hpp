@@ -25,6 +25,12 @@ struct Array {
   Array with(Strided other) const { return {storage, std::move(other), owner}; }
 };
 
+/// Elements in a buffer, and how they lie there.
+struct Placed {
+  std::shared_ptr<const Elements> elements;
+  Strided layout;
+};
+
 /// Has Python's collector see what each object of a class keeps: `visit_kept` visits it.
 template <class T, int (*visit_kept)(const T&, visitproc, void*)>
 py::custom_type_setup shows_kept() {

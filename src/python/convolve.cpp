@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "python/dtype.hpp"
-#include "python/job.hpp"
 #include "python/weights.hpp"
 
 namespace glgemm::python {
@@ -117,7 +116,7 @@ Convolution convolution_of(const DeviceConvolution& arrays, const ConvolutionTer
     if (arrays.bias->layout.shape != Sizes{to})
       throw std::invalid_argument(
           fmt::format("{}: the bias is {}, and there are {} output channels", terms.who, text(arrays.bias->layout.shape), to));
-    conv.bias = dense_place(terms.who, *arrays.bias, kept);
+    conv.bias = dense_bias(terms.who, *arrays.bias, kept);
   }
   if (arrays.residual) {
     conv.residual = tensor_of(dense_place(terms.who, *arrays.residual, kept), arrays.residual->layout, how.output_layout);
@@ -132,20 +131,13 @@ Convolution convolution_of(const DeviceConvolution& arrays, const ConvolutionTer
   return conv;
 }
 
-/// Its multiply-adds.
-double work_of(const Convolution& conv) {
-  const auto& [many, few] = conv.transposed ? std::tie(conv.input, conv.output) : std::tie(conv.output, conv.input);
-  double work = static_cast<double>(few.channels / conv.groups);
-  for (const std::int64_t size : shape_of(many)) work *= static_cast<double>(size);
-  for (const std::int64_t size : conv.filters.size) work *= static_cast<double>(size);
-  return work;
-}
-
 }  // namespace
 
-PlacedConvolution::PlacedConvolution(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms,
-                                     std::optional<Type> type) {
-  const auto& [given_x, given_w, out, given_bias, given_residual] = arrays;
+PlacedConvolution::PlacedConvolution(DeviceConvolution arrays, const ConvolutionTerms& how, const Terms& terms,
+                                     std::optional<Type> type)
+    : WorkOn(arrays.x.storage->service, terms, arrays.out), given_(std::move(arrays)) {
+  auto& [given_x, given_w, out, given_bias, given_residual] = given_;
+  take_owners({&given_x, &given_w}, {&out, &given_bias, &given_residual});
   const char* const quantised = "the filters can be quantised, and other arrays cannot";
   check_operands(terms.who, given_x, given_w, {&out, &given_bias, &given_residual}, quantised);
   if (elements_of(given_x)->quantization) throw py::type_error(fmt::format("{}: {}", terms.who, quantised));
@@ -155,33 +147,37 @@ PlacedConvolution::PlacedConvolution(const DeviceConvolution& arrays, const Conv
   if (!elements_of(given_w)->quantization && given_w.layout.dimensions() != given_x.layout.dimensions())
     throw std::invalid_argument(fmt::format("{}: x is {} and the filters are {}: they have as many dimensions", terms.who,
                                             text(given_x.layout.shape), text(given_w.layout.shape)));
-  convolution_ = convolution_of(arrays, how, terms, out ? std::optional(out->layout.type) : type, kept_);
-  TensorView& output = convolution_.output;
-  const Sizes shape = shape_of(output);
+  convolution_ = convolution_of(given_, how, terms, out ? std::optional(out->layout.type) : type, kept_);
+  const Sizes shape = shape_of(convolution_.output);
   if (out && (out->layout.shape != shape || !is_dense(out->layout)))
     throw std::invalid_argument(fmt::format("{}: the output is {} and out is {}{}", terms.who, text(shape),
                                             text(out->layout.shape), out->layout.shape == shape ? ", with gaps" : ""));
-  result_ = out ? *out : empty(given_x.storage->service, output.type, shape);
-  output = tensor_of(dense_place(terms.who, result_, kept_), result_.layout, how.output_layout);
+  set_result(shape, out ? out->layout : dense(convolution_.output.type, shape), out);
 }
 
-Array convolve(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms, std::optional<Type> type) {
-  const PlacedConvolution placed(arrays, how, terms, type);
-  arrays.x.storage->service->run(terms.who.c_str(), [&](Engine& engine, Interrupt& interrupt) {
-    const Convolution* const convolution = placed.build(engine);
-    if (!convolution) return;
-    if (!is_long(work_of(*convolution))) return engine.convolve(*convolution, terms.options);
-    Job job = engine.start(*convolution, terms.options);
-    finish(job, interrupt);
-  });
-  return placed.result();
+const Convolution& PlacedConvolution::build(const Placed& result) {
+  convolution_.output = tensor_of(dense_place(terms().who, result), result.layout, convolution_.output.layout);
+  return convolution_;
+}
+
+ExplainedArrays PlacedConvolution::explained() const {
+  ExplainedArrays result;
+  const auto add = [&](const char* name, const std::optional<Array>& array) {
+    if (array) result.add(name, *array, is_dense(array->layout) || elements_of(*array)->quantization ? "" : ", copied first");
+  };
+  add("x", given_.x);
+  add("w", given_.w);
+  add("bias", given_.bias);
+  add("residual", given_.residual);
+  return result;
 }
 
 namespace {
 
 /// The enumerator of a name.
 template <class Enum>
-Enum named(const std::string& who, const char* what, const py::object& given, const std::vector<std::pair<const char*, Enum>>& names) {
+Enum named(const std::string& who, const char* what, const py::object& given,
+           const std::vector<std::pair<const char*, Enum>>& names) {
   std::string known;
   for (const auto& [name, value] : names) {
     if (given.equal(py::str(name))) return value;
@@ -201,10 +197,11 @@ Extents extents_of(const std::string& who, const char* what, const py::object& g
   return extents_of(sizes);
 }
 
-ConvolutionTerms convolution_terms(const std::string& who, const py::object& stride, const py::object& dilation, const py::object& padding,
-                                   const py::object& before, const py::object& after, const py::object& groups,
-                                   const py::object& layout, const py::object& filter_layout, const py::object& output_layout,
-                                   bool transposed, const py::object& output_padding, const py::object& filter_size) {
+ConvolutionTerms convolution_terms(const std::string& who, const py::object& stride, const py::object& dilation,
+                                   const py::object& padding, const py::object& before, const py::object& after,
+                                   const py::object& groups, const py::object& layout, const py::object& filter_layout,
+                                   const py::object& output_layout, bool transposed, const py::object& output_padding,
+                                   const py::object& filter_size) {
   using Kind = Padding::Kind;
   return {.stride = extents_of(who, "the stride", stride),
           .dilation = extents_of(who, "the dilation", dilation),
@@ -229,15 +226,12 @@ ConvolutionTerms convolution_terms(const std::string& who, const py::object& str
 
 void define_convolve(py::module_& module) {
   py::class_<ConvolutionTerms>(module, "ConvolutionTerms").def(py::init(&convolution_terms));
-  module.def("convolve",
+  module.def("convolution",
              [](const Terms& terms, const ConvolutionTerms& how, const Array& x, const Array& w, const std::optional<Array>& out,
-                const std::optional<Array>& bias, const std::optional<Array>& residual, const py::object& dtype) {
-               return convolve({x, w, out, bias, residual}, how, terms, optional_type(dtype));
-             });
-  module.def("start_convolve",
-             [](const Terms& terms, const ConvolutionTerms& how, const Array& x, const Array& w, const std::optional<Array>& out,
-                const std::optional<Array>& bias, const std::optional<Array>& residual, const py::object& dtype) {
-               return StartedWork::start({x, w, out, bias, residual}, how, terms, optional_type(dtype));
+                const std::optional<Array>& bias, const std::optional<Array>& residual,
+                const py::object& dtype) -> std::shared_ptr<Work> {
+               return std::make_shared<PlacedConvolution>(DeviceConvolution{x, w, out, bias, residual}, how, terms,
+                                                          optional_type(dtype));
              });
 }
 

@@ -8,6 +8,7 @@
 #include "python/array.hpp"
 #include "python/placed.hpp"
 #include "python/product.hpp"
+#include "python/work.hpp"
 
 namespace glgemm::python {
 
@@ -30,23 +31,20 @@ struct DeviceConvolution {
   std::optional<Array> residual{};
 };
 
-/// A convolution of arrays as the library takes it. It keeps the elements that the convolution needs.
-class PlacedConvolution {
+class PlacedConvolution final : public WorkOn<Convolution> {
  public:
   /// The result goes into `out` if there is one, else into a new array of `type`, by default default_type_of_c().
-  PlacedConvolution(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms, std::optional<Type> type);
-  const Array& result() const { return result_; }
-  /// Null if the result has no elements.
-  const Convolution* build(Engine&) const { return result_.layout.size() == 0 ? nullptr : &convolution_; }
+  /// @throws std::invalid_argument, py::type_error  shapes or types do not go together, or the arrays belong to different engines
+  PlacedConvolution(DeviceConvolution arrays, const ConvolutionTerms& how, const Terms& terms, std::optional<Type> type);
 
  private:
+  const Convolution& build(const Placed& result) override;
+  ExplainedArrays explained() const override;
+
+  DeviceConvolution given_;
   Convolution convolution_{};
-  Array result_{};
   KeptElements kept_{};
 };
-
-/// Runs it, and returns its result.
-Array convolve(const DeviceConvolution& arrays, const ConvolutionTerms& how, const Terms& terms, std::optional<Type> type);
 
 void define_convolve(py::module_& module);
 

@@ -2,13 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <tuple>
 
 #include "python/dtype.hpp"
-#include "python/job.hpp"
 #include "python/views.hpp"
 
 namespace glgemm::python {
@@ -23,44 +23,48 @@ BufferView place(const std::string& who, const Array& matrix, KeptElements& kept
 
 }  // namespace
 
-PlacedMlp::PlacedMlp(const DeviceMlp& arrays, const Terms& terms, Type type) {
-  const auto& [x, layers, out] = arrays;
+PlacedMlp::PlacedMlp(DeviceMlp arrays, const Terms& terms, Type type)
+    : WorkOn(arrays.x.storage->service, terms, arrays.out), given_(std::move(arrays)) {
+  auto& [x, layers, out] = given_;
+  take_owners({&x}, {&out});
+  for (DeviceMlp::Layer& layer : layers) take_owners({&layer.weights}, {&layer.bias});
   const char* const quantised = "the weights can be quantised, and other arrays cannot";
   if (elements_of(x)->quantization) throw py::type_error(fmt::format("{}: {}", terms.who, quantised));
   for (const auto& [weights, bias, activation] : layers) {
-    const std::string who = fmt::format("{}: layer {}", terms.who, layers_.size());
+    const std::string who = fmt::format("{}: layer {}", terms.who, mlp_.layers.size());
     check_operands(who, x, weights, {&bias, &out}, quantised);
-    MlpLayer& layer = layers_.emplace_back(MlpLayer{.weights = place(who, weights, kept_), .activation = activation});
-    if (bias) layer.bias = dense_place(who, *bias, kept_);
+    MlpLayer& layer = mlp_.layers.emplace_back(MlpLayer{.weights = place(who, weights, kept_), .activation = activation});
+    if (bias) layer.bias = dense_bias(who, *bias, kept_);
   }
   if (out && !matrix_lines(out->layout))
     throw std::invalid_argument(fmt::format("{}: out has gaps between all elements, or steps back", terms.who));
-  result_ = out ? *out : empty(x.storage->service, type, {x.layout.rows(), layers.back().weights.layout.rows()});
-  mlp_ = {.layers = layers_,
-          .input = place(terms.who, transposed(x), kept_),  // the library has samples as columns
-          .output = place(terms.who, transposed(result_), kept_)};
+  const Sizes shape{x.layout.rows(), layers.back().weights.layout.rows()};
+  set_result(shape, out ? out->layout : dense(type, shape), out);
+  mlp_.input = place(terms.who, transposed(x), kept_);  // the library has samples as columns
+}
+
+const Mlp& PlacedMlp::build(const Placed& result) {
+  Placed turned = result;
+  std::ranges::reverse(turned.layout.shape);
+  std::ranges::reverse(turned.layout.strides);
+  mlp_.output = view_of_matrix(turned, matrix_lines(turned.layout).value());
+  return mlp_;
+}
+
+ExplainedArrays PlacedMlp::explained() const {
+  ExplainedArrays result;
+  const auto add = [&](const std::string& name, const Array& array) {
+    result.add(name, array, lines_of(*elements_of(array), at_least_2d(array.layout)) ? "" : ", copied first");
+  };
+  add("x", given_.x);
+  for (std::size_t i = 0; i < given_.layers.size(); ++i) {
+    add(fmt::format("weights of layer {}", i), given_.layers[i].weights);
+    if (const auto& bias = given_.layers[i].bias) add(fmt::format("bias of layer {}", i), *bias);
+  }
+  return result;
 }
 
 namespace {
-
-double work_of(const Mlp& mlp) {
-  double work = 0;
-  for (const MlpLayer& layer : mlp.layers)
-    work += static_cast<double>(layer.weights.rows) * static_cast<double>(layer.weights.columns);
-  return work * static_cast<double>(mlp.input.columns);
-}
-
-Array run(const DeviceMlp& arrays, const Terms& terms, Type type) {
-  const PlacedMlp placed(arrays, terms, type);
-  arrays.x.storage->service->run(terms.who.c_str(), [&](Engine& engine, Interrupt& interrupt) {
-    const Mlp* const mlp = placed.build(engine);
-    if (!mlp) return;
-    if (!is_long(work_of(*mlp))) return engine.run(*mlp, terms.options);
-    Job job = engine.start(*mlp, terms.options);
-    finish(job, interrupt);
-  });
-  return placed.result();
-}
 
 /// Weights, a bias and an activation, each as Python has it.
 using GivenLayers = std::vector<std::tuple<Array, std::optional<Array>, py::object>>;
@@ -77,12 +81,11 @@ DeviceMlp mlp_of(const Terms& terms, const Array& x, const GivenLayers& layers, 
 }  // namespace
 
 void define_mlp(py::module_& module) {
-  module.def("mlp", [](const Terms& terms, const Array& x, const GivenLayers& layers, const std::optional<Array>& out,
-                       const py::object& dtype) { return run(mlp_of(terms, x, layers, out), terms, type_of_object(dtype)); });
-  module.def("start_mlp", [](const Terms& terms, const Array& x, const GivenLayers& layers, const std::optional<Array>& out,
-                             const py::object& dtype) {
-    return StartedWork::start(mlp_of(terms, x, layers, out), terms, type_of_object(dtype));
-  });
+  module.def("network",
+             [](const Terms& terms, const Array& x, const GivenLayers& layers, const std::optional<Array>& out,
+                const py::object& dtype) -> std::shared_ptr<Work> {
+               return std::make_shared<PlacedMlp>(mlp_of(terms, x, layers, out), terms, type_of_object(dtype));
+             });
 }
 
 }  // namespace glgemm::python

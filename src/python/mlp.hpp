@@ -9,6 +9,7 @@
 #include "python/array.hpp"
 #include "python/placed.hpp"
 #include "python/product.hpp"
+#include "python/work.hpp"
 
 namespace glgemm::python {
 
@@ -25,23 +26,19 @@ struct DeviceMlp {
   std::optional<Array> out{};
 };
 
-/// A network of arrays as the library takes it. It keeps the elements that the network needs.
-class PlacedMlp {
+class PlacedMlp final : public WorkOn<Mlp> {
  public:
   /// The result goes into `out` if there is one, else into a new array of `type`.
-  PlacedMlp(const DeviceMlp& arrays, const Terms& terms, Type type);
-  PlacedMlp(const PlacedMlp&) = delete;
-  PlacedMlp& operator=(const PlacedMlp&) = delete;
-
-  const Array& result() const { return result_; }
-  /// Null if the result has no elements.
-  const Mlp* build(Engine&) const { return result_.layout.size() == 0 ? nullptr : &mlp_; }
+  /// @throws std::invalid_argument, py::type_error  the arrays belong to different engines, or cannot be used where they lie
+  PlacedMlp(DeviceMlp arrays, const Terms& terms, Type type);
 
  private:
-  std::vector<MlpLayer> layers_{};
+  const Mlp& build(const Placed& result) override;
+  ExplainedArrays explained() const override;
+
+  DeviceMlp given_;
   Mlp mlp_{};
-  Array result_{};
-  KeptElements kept_{};
+  KeptElements kept_{};  ///< of the weights and biases of each layer, then of x
 };
 
 void define_mlp(py::module_& module);

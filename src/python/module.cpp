@@ -20,10 +20,13 @@
 #include "python/dtype.hpp"
 #include "python/job.hpp"
 #include "python/mlp.hpp"
+#include "python/placed.hpp"
 #include "python/product.hpp"
 #include "python/pybind.hpp"
+#include "python/stopwatch.hpp"
 #include "python/stream.hpp"
 #include "python/weights.hpp"
+#include "python/work.hpp"
 
 namespace glgemm::python {
 namespace {
@@ -91,6 +94,7 @@ py::dict device_dict(const DeviceInfo& device) {
   result["device_clock"] = device.device_clock;
   result["f64"] = device.f64;
   result["storage_block_bytes"] = device.storage_block_bytes;
+  result["vendor_library"] = std::string(to_string(device.vendor_library));
   return result;
 }
 
@@ -198,7 +202,8 @@ void define_engine(py::module_& module) {
       .def("wrap", &wrap)
       .def("quantized", &upload_quantized)
       .def("wrap_quantized", &wrap_quantized)
-      .def("multiply", py::overload_cast<const std::shared_ptr<Service>&, const HostProduct&, const Terms&>(&multiply))
+      .def("multiply", &multiply)
+      .def("stopwatch", [](const std::shared_ptr<Service>& service) { return std::make_unique<Timer>(service); })
       .def("stream", &stream)
       .def("_seconds_of_calls",  // what figures.py compares with
            [](Service& service, const Array& a, const Array& b, const Array& c, int calls) {
@@ -212,7 +217,7 @@ void define_engine(py::module_& module) {
              });
              return seconds;
            })
-      .def("explain", py::overload_cast<const std::shared_ptr<Service>&, const HostProduct&, const Terms&>(&explain));
+      .def("explain", &explain);
   py::class_<SavedState>(module, "SavedState")
       .def(py::init<std::shared_ptr<Service>>())
       .def("enter", &SavedState::enter)
@@ -282,8 +287,11 @@ PYBIND11_MODULE(_core, module) {
   define_engine(module);
   define_job(module);
   define_mlp(module);
+  define_product(module);
+  define_stopwatch(module);
   define_stream(module);
   define_weights(module);
+  define_work(module);
   refuse_copies(module);
   module.def("begin_exit", &begin_exit);
   module.def("is_first_process", &is_first_process);

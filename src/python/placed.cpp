@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "python/dtype.hpp"
 #include "python/weights.hpp"
 
 namespace glgemm::python {
@@ -30,15 +31,23 @@ BufferView view_of_matrix(const Placed& matrices, const MatrixLines& lines, std:
   return view;
 }
 
-BufferPlace dense_place(const std::string& who, const Array& given, KeptElements& kept) {
-  const Array array = is_dense(given.layout) ? given : copied(given);
-  const Strided& layout = array.layout;
-  const Elements& elements = *kept.emplace_back(elements_of(array));
-  if (elements.matrix && !elements.matrix->view().bands.empty())
+BufferPlace dense_place(const std::string& who, const Placed& dense) {
+  const auto& [elements, layout] = dense;
+  if (elements->matrix && !elements->matrix->view().bands.empty())
     throw std::invalid_argument(fmt::format(
         "{}: an array of {} lies in several buffers, since the driver gives none that is so large", who, text(layout.shape)));
-  const BufferView view = view_of_lines(elements, layout.type, 1, layout.size(), layout.size(), layout.offset);
+  const BufferView view = view_of_lines(*elements, layout.type, 1, layout.size(), layout.size(), layout.offset);
   return {view.buffer, view.offset_bytes};
+}
+
+BufferPlace dense_place(const std::string& who, const Array& given, KeptElements& kept) {
+  const Array array = is_dense(given.layout) ? given : copied(given);
+  return dense_place(who, {kept.emplace_back(elements_of(array)), array.layout});
+}
+
+BiasView dense_bias(const std::string& who, const Array& given, KeptElements& kept) {
+  const BufferPlace place = dense_place(who, given, kept);
+  return BiasView::for_each_output(place.buffer, place.offset_bytes, given.layout.type);
 }
 
 Sizes broadcast(const std::string& who, const Sizes& a, const Sizes& b) {
@@ -98,8 +107,8 @@ void BuiltGemm::add_bias(const Placed& bias) {
   const Strided& layout = bias.layout;
   const BufferView values = view_of_lines(*bias.elements, layout.type, 1, layout.size(), layout.size(), layout.offset);
   const bool for_columns = layout.rows() == 1 && layout.columns() == gemm.c.columns;
-  gemm.epilogue.bias = for_columns ? BiasView::for_each_column(values.buffer, values.offset_bytes)
-                                   : BiasView::for_each_row(values.buffer, values.offset_bytes);
+  gemm.epilogue.bias = for_columns ? BiasView::for_each_column(values.buffer, values.offset_bytes, layout.type)
+                                   : BiasView::for_each_row(values.buffer, values.offset_bytes, layout.type);
 }
 
 BufferView BuiltGemm::place(const Placed& operand, std::int64_t& stride, std::span<const std::int64_t>& offsets,
@@ -205,27 +214,28 @@ bool is_written_in_place(const DeviceProduct& product, const Strided& c) {
 
 }  // namespace
 
-PlacedProduct::PlacedProduct(const DeviceProduct& product, const Terms& terms, std::optional<Type> c_type)
-    : terms_(terms), service_(product.a.storage->service) {
-  const auto& [given_a, given_b, out, bias, residual] = product;
+PlacedProduct::PlacedProduct(DeviceProduct product, const Terms& terms, std::optional<Type> c_type)
+    : WorkOn(product.a.storage->service, terms, product.out), given_(std::move(product)) {
+  auto& [given_a, given_b, out, bias, residual] = given_;
+  take_owners({&given_a, &given_b}, {&out, &bias, &residual});
   check_operands(terms.who, given_a, given_b, {&out, &bias, &residual}, "A or B can be quantised, and C, D and the bias cannot");
   Strided a = given_a.layout, b = given_b.layout;
   const bool row = a.dimensions() == 1, column = b.dimensions() == 1;
-  shape_ = shape_of_result(a, b, terms);
+  const Sizes shape = shape_of_result(a, b, terms);
   const Type type = type_of_c(terms.who, a.type, b.type, out ? std::optional(out->layout.type) : c_type);
-  if (out && out->layout.shape != shape_)
+  if (out && out->layout.shape != shape)
     throw std::invalid_argument(
-        fmt::format("{}: the product is {} and out is {}", terms.who, text(shape_), text(out->layout.shape)));
+        fmt::format("{}: the product is {} and out is {}", terms.who, text(shape), text(out->layout.shape)));
 
-  if (out && is_written_in_place(product, as_matrices(out->layout, row, column))) out_ = out;
-  if (out && !is_direct() && terms.beta != 0.0)
+  const bool is_in_place = out && is_written_in_place(given_, as_matrices(out->layout, row, column));
+  set_result(shape, as_matrices(is_in_place ? out->layout : dense(type, shape), row, column),
+             is_in_place ? out : std::optional<Array>());
+  if (!is_direct() && terms.beta != 0.0)
     throw std::invalid_argument(terms.who +
                                 ": C has gaps between all elements, or steps back, and is a batch, shares its elements with "
                                 "another operand, or there is a residual");
   a_ = placed(terms.who, given_a, a);
   b_ = placed(terms.who, given_b, b);
-  c_.layout = as_matrices(out_ ? out_->layout : dense(type, shape_), row, column);
-  if (out_) c_.elements = elements_of(*out_);
   if (residual) d_ = placed(terms.who, *residual, as_matrices(residual->layout, row, column), false);
   if (bias) {
     const Array values = is_dense(bias->layout) ? *bias : copied(*bias);
@@ -233,14 +243,34 @@ PlacedProduct::PlacedProduct(const DeviceProduct& product, const Terms& terms, s
   }
 }
 
-const Gemm* PlacedProduct::build(Engine& engine) {
-  const Strided& c = c_.layout;
-  if (!c_.elements)
-    c_.elements = new_elements(service_, engine, c.columns() > 0 ? c.size() / c.columns() : 0, c.columns(), c.type);
-  if (c.size() == 0) return nullptr;
-  built_.emplace(a_, b_, c_, terms_, d_);
+const Gemm& PlacedProduct::build(const Placed& result) {
+  built_.emplace(a_, b_, result, terms(), d_);
   if (bias_) built_->add_bias(*bias_);
-  return &built_->gemm;
+  return built_->gemm;
+}
+
+ExplainedArrays PlacedProduct::explained() const {
+  ExplainedArrays result;
+  const auto add = [&](const char* name, const Array& array, const Placed& at) {
+    result.add(name, array,
+               !lines_of(*at.elements, at.layout)       ? ", by tables of offsets"
+               : at.elements != array.storage->elements ? ", copied first"
+                                                        : "");
+  };
+  add("A", given_.a, a_);
+  add("B", given_.b, b_);
+  return result;
+}
+
+void define_product(py::module_& module) {
+  module.def(
+      "product",
+      [](const Terms& terms, const Array& a, const Array& b, const std::optional<Array>& out, const std::optional<Array>& bias,
+         const std::optional<Array>& residual, const py::object& dtype) -> std::shared_ptr<Work> {
+        return std::make_shared<PlacedProduct>(DeviceProduct{a, b, out, bias, residual}, terms, optional_type(dtype));
+      },
+      py::arg("terms"), py::arg("a"), py::arg("b"), py::arg("out") = py::none(), py::arg("bias") = py::none(),
+      py::arg("residual") = py::none(), py::kw_only(), py::arg("dtype"));
 }
 
 }  // namespace glgemm::python

@@ -13,14 +13,9 @@
 #include "python/product.hpp"
 #include "python/service.hpp"
 #include "python/strided.hpp"
+#include "python/work.hpp"
 
 namespace glgemm::python {
-
-/// Matrices in a buffer.
-struct Placed {
-  std::shared_ptr<const Elements> elements;
-  Strided layout;
-};
 
 Sizes batch_of(const Strided& array);
 /// The shape of all items, as NumPy broadcasts.
@@ -34,10 +29,12 @@ Strided as_matrices(Strided c, bool row, bool column);
 /// The array as these matrices. They are copied if neither a leading dimension nor, where those may be, tables describe them.
 Placed placed(const std::string& who, const Array& array, const Strided& matrices, bool may_be_indexed = true);
 
-/// The elements that a call needs.
-using KeptElements = std::vector<std::shared_ptr<const Elements>>;
-/// Where the elements of an array without gaps lie: of the array itself, or if it has gaps of a copy. `kept` keeps them.
+/// Where elements without gaps lie.  @throws std::invalid_argument  in several buffers
+BufferPlace dense_place(const std::string& who, const Placed& dense);
+/// The same of an array, or if it has gaps of a copy. `kept` keeps the elements.
 BufferPlace dense_place(const std::string& who, const Array& given, KeptElements& kept);
+/// Such an array as a convolution's bias, or a layer's.
+BiasView dense_bias(const std::string& who, const Array& given, KeptElements& kept);
 
 /// matrix_lines, or lines of codes.
 std::optional<MatrixLines> lines_of(const Elements& elements, const Strided& matrices);
@@ -70,27 +67,30 @@ class BuiltGemm {
   std::vector<std::vector<std::int32_t>> tables_{};  // which may move, their numbers do not
 };
 
-/// A product of arrays that was checked, with each operand where kernels read it. It keeps the operands' elements.
-class PlacedProduct {
- public:
-  /// @throws std::invalid_argument, py::type_error  as multiply()
-  PlacedProduct(const DeviceProduct& product, const Terms& terms, std::optional<Type> c_type);
+/// alpha op(a) op(b) + beta out of arrays on one device. The result goes into `out` if there is one, else into a new array.
+struct DeviceProduct {
+  Array a, b;
+  std::optional<Array> out{};
+  std::optional<Array> bias{};  ///< of the shape (m, 1) or (1, n)
+  std::optional<Array> residual{};
+};
 
-  /// The product, which lives as long as this does; null if C has no elements. To be called by work, once.
-  const Gemm* build(Engine& engine);
-  /// Whether C is where `out` lies, and not in a new array, from which it is yet to be copied there.
-  bool is_direct() const noexcept { return out_.has_value(); }
-  /// What build() writes: `out`, or a new array.
-  Array result() const { return out_ ? *out_ : array_of(c_.elements, dense(c_.layout.type, shape_)); }
+class PlacedProduct final : public WorkOn<Gemm> {
+ public:
+  /// A new array is of `c_type`, by default default_type_of_c().
+  /// @throws std::invalid_argument, py::type_error  shapes or types do not go together, or the arrays belong to different engines
+  PlacedProduct(DeviceProduct product, const Terms& terms, std::optional<Type> c_type);
 
  private:
-  const Terms terms_;
-  std::shared_ptr<Service> service_;
-  Placed a_, b_, c_;
+  const Gemm& build(const Placed& result) override;
+  ExplainedArrays explained() const override;
+
+  DeviceProduct given_;
+  Placed a_, b_;
   std::optional<Placed> d_{}, bias_{};
-  std::optional<Array> out_{};
-  Sizes shape_;
   std::optional<BuiltGemm> built_{};
 };
+
+void define_product(py::module_& module);
 
 }  // namespace glgemm::python

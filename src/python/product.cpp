@@ -6,50 +6,25 @@
 
 #include <fmt/core.h>
 
-#include <glgemm/fence.hpp>
-#include <glgemm/inspect.hpp>
-
 #include "base/text.hpp"
 #include "python/dtype.hpp"
 #include "python/placed.hpp"
 #include "python/weights.hpp"
 
 namespace glgemm::python {
-namespace {
 
-using namespace std::chrono_literals;
-
-double work_of(const Gemm& gemm) {
-  const auto inner = gemm.op_a == Op::none ? gemm.a.columns : gemm.a.rows;
-  return static_cast<double>(gemm.c.rows) * static_cast<double>(gemm.c.columns) * static_cast<double>(inner) *
-         static_cast<double>(gemm.batch.count);
+void Terms::add(const Report& ran) const {
+  if (!report) return;
+  report->kernel = ran.kernel;
+  report->precision = ran.precision;
+  report->slices += ran.slices;
+  report->dispatches += ran.dispatches;
+  report->kernel_time += ran.kernel_time;
 }
-
-/// Enqueues the product. A long one is enqueued slice by slice and waited for, so that a signal can end it.
-void execute(Engine& engine, const Gemm& gemm, const PlanOptions& options, Interrupt& interrupt) {
-  if (!is_long(work_of(gemm))) return engine.gemm(gemm, options);
-  Job job = engine.start(gemm, options);
-  finish(job, interrupt);
-}
-
-}  // namespace
 
 Scalar scalar(std::complex<double> value, Type type) {
   if (is_complex(type) || value.imag() != 0) return Scalar(value);
   return Scalar(value.real());
-}
-
-void finish(Job& job, Interrupt& interrupt) {
-  constexpr auto longest = 200ms;
-  // The first slices are short, since a program that has not been timed yet may be far slower than expected.
-  std::chrono::milliseconds budget(5);
-  while (!job.done()) {
-    job.advance(budget);
-    budget = std::min(2 * budget, std::chrono::milliseconds(longest));
-    const Fence fence = job.fence();
-    while (!fence.wait(longest)) interrupt.check();
-    interrupt.check();
-  }
 }
 
 Type type_of_c(const std::string& who, Type a, Type b, std::optional<Type> wanted) {
@@ -79,18 +54,6 @@ void check_operands(const std::string& who, const Array& first, const Array& sec
     check_engine(**other);
     if (elements_of(**other)->quantization) throw py::type_error(fmt::format("{}: {}", who, quantised));
   }
-}
-
-Array multiply(const DeviceProduct& product, const Terms& terms, std::optional<Type> c_type) {
-  PlacedProduct ready(product, terms, c_type);
-  const std::shared_ptr<Service>& service = product.a.storage->service;
-  service->run(terms.who.c_str(), [&](Engine& engine, Interrupt& interrupt) {
-    if (const Gemm* const gemm = ready.build(engine)) execute(engine, *gemm, terms.options, interrupt);
-  });
-  const Array result = ready.result();
-  if (!product.out || ready.is_direct()) return result;
-  assign(*product.out, download(result));
-  return *product.out;
 }
 
 namespace {
@@ -136,6 +99,7 @@ void multiply(const std::shared_ptr<Service>& service, const HostProduct& produc
   if (product.bias) bias.emplace(*product.bias);
   if (product.residual) residual.emplace(*product.residual);
   if (c.on_device().size() == 0) return;
+  Report ran;
   service->run(terms.who.c_str(), [&](Engine& engine, Interrupt& interrupt) {
     const Placed on_a = a.carry(engine), on_b = b.carry(engine);
     interrupt.check();
@@ -144,10 +108,11 @@ void multiply(const std::shared_ptr<Service>& service, const HostProduct& produc
     if (residual) on_d = residual->carry(engine);
     BuiltGemm built(on_a, on_b, on_c, terms, on_d);
     if (bias) built.add_bias(on_bias.emplace(bias->carry(engine)));
-    execute(engine, built.gemm, terms.options, interrupt);
+    execute(engine, built.gemm, terms.options, interrupt, terms.report ? &ran : nullptr);
     interrupt.check();
     engine.download(on_c.elements->matrix->view(), c.data, c.lines.ld);
   });
+  terms.add(ran);
   if (c.is_copied) py::module_::import("numpy").attr("copyto")(product.c, c.array);
 }
 
@@ -163,24 +128,6 @@ std::string storage_of(const char* name, const py::array& given, const HostOpera
   return fmt::format("{}, no copy on the host: {}, ld {}\n", what, by_rows ? "row-major" : "column-major", operand.lines.ld);
 }
 
-/// The lines that tell the plan of a product whose matrices have so many bytes.
-std::string explanation(Service& service, const Gemm& gemm, const Terms& terms, std::int64_t bytes) {
-  std::string lines;
-  service.run(terms.who.c_str(), [&](Engine& engine, Interrupt&) {
-    Explanation why;
-    const Plan plan = make_plan(engine, problem_of(gemm), terms.options, &why);
-    const std::int64_t dispatches = size(plan).dispatches;
-    lines += fmt::format("kernel: {}{}; {} dispatch{}, workspace {} bytes\n", to_string(plan.kernel),
-                         plan.transposed ? ", of the transposed product" : "", dispatches, dispatches == 1 ? "" : "es",
-                         plan.workspace.size_bytes);
-    if (terms.options.precision != Precision::standard)
-      lines +=
-          fmt::format("precision: {}{}{}\n", to_string(plan.precision), why.precision.empty() ? "" : ", since ", why.precision);
-    lines += fmt::format("on the device: {} bytes of {}\n", bytes, engine.device_memory_bytes());
-  });
-  return lines;
-}
-
 }  // namespace
 
 std::string explain(const std::shared_ptr<Service>& service, const HostProduct& product, const Terms& terms) {
@@ -190,29 +137,10 @@ std::string explain(const std::shared_ptr<Service>& service, const HostProduct& 
     return Placed{std::make_shared<const Elements>(service, nullptr, name), operand.on_device()};
   };
   const BuiltGemm built(placed(1, a), placed(2, b), placed(3, c), terms);
-  return lines + explanation(*service, built.gemm, terms, a.bytes() + b.bytes() + c.bytes());
-}
-
-std::string explain(const Array& a, const Array& b, const Terms& terms) {
-  const std::shared_ptr<Service>& service = a.storage->service;
-  Strided of_a = a.layout, of_b = b.layout;
-  const bool row = of_a.dimensions() == 1, column = of_b.dimensions() == 1;
-  const Sizes shape = shape_of_result(of_a, of_b, terms);
-  const Strided c = dense(type_of_c(terms.who, of_a.type, of_b.type, {}), shape);
-  if (c.size() == 0) return "nothing: the product has no elements\n";
-  const Placed at_c{std::make_shared<const Elements>(service, nullptr, 3), as_matrices(c, row, column)};
-  const Placed at_a = placed(terms.who, a, of_a), at_b = placed(terms.who, b, of_b);
-  const BuiltGemm built(at_a, at_b, at_c, terms);
-  const auto storage = [](const char* name, const Array& array, const Placed& at, const BufferView& view) {
-    const Quantization quantization = elements_of(array)->quantization;
-    return fmt::format("{}: {} {}, on the device{}\n", name, text(array.layout.shape),
-                       quantization ? to_string(quantization) : std::string(info(array.layout.type).numpy),
-                       view.indexing                       ? ", by tables of offsets"
-                       : at.elements != elements_of(array) ? ", copied first"
-                                                           : "");
-  };
-  return storage("A", a, at_a, built.gemm.a) + storage("B", b, at_b, built.gemm.b) +
-         explanation(*service, built.gemm, terms, bytes_of(a) + bytes_of(b) + c.size() * element_bytes(c.type));
+  service->run(terms.who.c_str(), [&](Engine& engine, Interrupt&) {
+    lines += plan_text(engine, built.gemm, terms.options) + memory_text(engine, a.bytes() + b.bytes() + c.bytes());
+  });
+  return lines;
 }
 
 Activation activation_of(const std::string& who, const py::object& given) {
@@ -258,18 +186,20 @@ Op op_of(const std::string& name) {
 
 Terms terms_of(const std::string& who, const py::object& alpha, const py::object& beta, const std::string& op_a,
                const std::string& op_b, const py::object& activation, const py::object& kernel, const py::object& split_k,
-               const py::object& precision) {
+               const py::object& precision, const std::shared_ptr<Report>& report) {
+  if (report) *report = {};
   Terms terms{.who = who,
               .alpha = complex_of(who + ": alpha", alpha),
               .beta = complex_of(who + ": beta", beta),
               .op_a = op_of(op_a),
               .op_b = op_of(op_b),
-              .activation = activation_of(who, activation)};
+              .activation = activation_of(who, activation),
+              .report = report};
   if (!kernel.is_none())
     terms.options.kernel = parse_kernel(value_of<std::string>(who + ": the kernel", kernel, "a name or None"));
   terms.options.split_k = whole_number(who + ": split_k", split_k);
   terms.options.precision = parse_precision(
-      value_of<std::string>(who + ": the precision", precision, "one of 'fast', 'standard', 'extended' and 'reproducible'"));
+      value_of<std::string>(who + ": the precision", precision, "one of 'standard', 'fast', 'extended' and 'reproducible'"));
   return terms;
 }
 
@@ -279,20 +209,12 @@ void define_terms(py::module_& module) {
   py::class_<Terms>(module, "Terms")
       .def(py::init(&terms_of), py::arg("who"), py::arg("alpha") = 1, py::arg("beta") = 0, py::arg("op_a") = "N",
            py::arg("op_b") = "N", py::arg("activation") = py::none(), py::kw_only(), py::arg("kernel"), py::arg("split_k") = 0,
-           py::arg("precision"));
+           py::arg("precision"), py::arg("report") = py::none());
   py::class_<HostProduct>(module, "HostProduct")
       .def(py::init<py::array, py::array, py::array, std::optional<py::array>, std::optional<py::array>, std::optional<HostCodes>,
                     std::optional<HostCodes>>(),
            py::arg("a"), py::arg("b"), py::arg("c"), py::arg("bias") = py::none(), py::arg("residual") = py::none(),
            py::arg("codes_a") = py::none(), py::arg("codes_b") = py::none());
-  const auto multiply_arrays = [](const Terms& terms, const Array& a, const Array& b, const std::optional<Array>& out,
-                                  const std::optional<Array>& bias, const std::optional<Array>& residual,
-                                  const py::object& dtype) {
-    return multiply({a, b, out, bias, residual}, terms, optional_type(dtype));
-  };
-  module.def("explain", py::overload_cast<const Array&, const Array&, const Terms&>(&explain));
-  module.def("multiply", multiply_arrays, py::arg("terms"), py::arg("a"), py::arg("b"), py::arg("out") = py::none(),
-             py::arg("bias") = py::none(), py::arg("residual") = py::none(), py::kw_only(), py::arg("dtype"));
 }
 
 }  // namespace glgemm::python

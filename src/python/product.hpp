@@ -1,4 +1,4 @@
-// Products of arrays: on the device, and from host memory through it.
+// The terms of products, and products of NumPy's arrays by the device.
 #pragma once
 
 #include <complex>
@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
+#include <glgemm/engine.hpp>
 #include <glgemm/gemm.hpp>
-#include <glgemm/job.hpp>
 #include <glgemm/plan_options.hpp>
 #include <glgemm/quantization.hpp>
 
@@ -26,6 +26,9 @@ struct Terms {
   Op op_b = Op::none;
   Activation activation{};
   PlanOptions options{};
+  std::shared_ptr<Report> report{};  ///< what ran is added to it; null where nobody asks
+
+  void add(const Report& ran) const;
 };
 Scalar scalar(std::complex<double> value, Type type);
 /// @throws py::type_error, std::invalid_argument  Python's object names no activation, or has not its parameters
@@ -44,23 +47,6 @@ Type type_of_c(const std::string& who, Type a, Type b, std::optional<Type> wante
 /// @throws py::type_error         one of `others` is quantised: `quantised` says what can be
 void check_operands(const std::string& who, const Array& first, const Array& second,
                     std::initializer_list<const std::optional<Array>*> others, const char* quantised);
-
-/// What takes so many multiply-adds is done in slices, between which a signal can end it.
-constexpr bool is_long(double multiply_adds) noexcept {
-  return multiply_adds >= 1 << 26;
-}
-/// Enqueues all slices and waits for them.
-void finish(Job& job, Interrupt& interrupt);
-
-/// alpha op(a) op(b) + beta out of arrays on one device. The result goes into `out` if there is one, else into a new array.
-struct DeviceProduct {
-  Array a, b;
-  std::optional<Array> out{};
-  std::optional<Array> bias{};  ///< of the shape (m, 1) or (1, n)
-  std::optional<Array> residual{};
-};
-/// A new array is of `c_type`, by default default_type_of_c().
-Array multiply(const DeviceProduct& product, const Terms& terms, std::optional<Type> c_type = {});
 
 /// A quantised matrix in NumPy's arrays, which these objects keep.
 struct HostCodes {
@@ -81,7 +67,6 @@ void multiply(const std::shared_ptr<Service>& service, const HostProduct& produc
 
 /// What multiply() would do, in lines of text.
 std::string explain(const std::shared_ptr<Service>& service, const HostProduct& product, const Terms& terms);
-std::string explain(const Array& a, const Array& b, const Terms& terms);
 
 void define_terms(py::module_& module);
 

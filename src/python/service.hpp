@@ -80,7 +80,7 @@ class Making {
 /// ends the work and comes out here. With the GIL, which is given up while it waits.
 void run_on(Thread& thread, const char* what, const std::function<void(Interrupt&)>& work);
 
-/// What closing an engine frees: elements of arrays, jobs.
+/// What closing an engine frees: elements of arrays, jobs, stopwatches.
 class Kept {
  public:
   virtual void free() = 0;
@@ -114,8 +114,8 @@ class Service {
   /// Runs the work where the context is current, waits for it and throws what it throws. While it waits for its own thread, or
   /// work asks for it, Python handles signals; what a handler raises ends the work and comes out here.
   void run(const char* what, const Work& work);
-  /// Frees all of the engine's arrays and jobs, and the engine; work that was queued is done before. Does nothing if it is
-  /// closed.
+  /// Frees all of the engine's arrays, jobs and stopwatches, and the engine; work that was queued is done before. Does nothing if
+  /// it is closed.
   void close();
   /// @throws GlError  a function that the engine calls waits for it: for itself
   void check_idle(const char* what) const;
@@ -124,7 +124,7 @@ class Service {
 
   const DeviceInfo& device() const noexcept { return engine_->device(); }
 
-  /// Has a matrix or a job destroyed where the context is current, between work.
+  /// Has a matrix, a job or a stopwatch destroyed where the context is current, between work.
   template <class Object>
   void discard(std::unique_ptr<Object> object) noexcept {
     Object* const gone = object.release();

@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 
 #include <glgemm/headless.hpp>
+#include <glgemm/inspect.hpp>
 
 #include "python/dtype.hpp"
 
@@ -109,10 +110,15 @@ void stream(const std::shared_ptr<Service>& service, const HostProduct& product,
   const Check check = [&now] { now->check(); };
   const HostGemm gemm = host_gemm_of(product, terms, check);
   const StreamOptions options = options_of(terms, settings, check);
+  Report ran;
   service->run("stream", [&](Engine& engine, Interrupt& interrupt) {
     now = &interrupt;
-    multiply(engine, gemm, options);
+    StreamReport report;
+    multiply(engine, gemm, options, &report);
+    ran = {.kernel = report.kernel, .slices = report.windows, .kernel_time = report.compute_time};
+    if (terms.report) ran.precision = make_stream_plan(engine, gemm, options).window.precision;
   });
+  terms.add(ran);
 }
 
 namespace {
@@ -209,7 +215,8 @@ StreamTerms stream_terms_of(const py::object& device_memory_limit_bytes, const p
   const auto bytes = [](const char* name, const py::object& given) {
     return value_of<std::int64_t>(fmt::format("stream: {}", name), given, "a number of bytes");
   };
-  return {bytes("device_memory_limit_bytes", device_memory_limit_bytes), bytes("memory_limit_bytes", memory_limit_bytes), progress};
+  return {bytes("device_memory_limit_bytes", device_memory_limit_bytes), bytes("memory_limit_bytes", memory_limit_bytes),
+          progress};
 }
 
 }  // namespace

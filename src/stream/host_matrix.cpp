@@ -130,7 +130,7 @@ Problem problem_of(const HostGemm& product) {
   check_numbers(gemm, sum_type(gemm.a.type, gemm.b.type));
   if (epilogue.bias.kind() != Bias::none) {
     const bool for_rows = epilogue.bias.kind() == Bias::for_each_row;
-    gemm.epilogue.bias = for_rows ? BiasView::for_each_row(0) : BiasView::for_each_column(0);
+    gemm.epilogue.bias = BiasView::of(epilogue.bias.kind(), 0, 0, product.c.type);
     const HostMatrix& bias = epilogue.bias.values();
     const std::int64_t rows = for_rows ? product.c.rows : 1, columns = for_rows ? 1 : product.c.columns;
     if (bias.rows != rows || bias.columns != columns || bias.type != product.c.type)

@@ -186,8 +186,8 @@ class Cutter {
     return each > 0 ? static_cast<std::int64_t>(static_cast<double>(std::max<std::int64_t>(0, bytes)) / each)
                     : std::numeric_limits<std::int64_t>::max();
   }
-  /// The longest window along k for which neither it nor panels of that many rows and columns exceed a storage block. Then no part
-  /// of A or B is brought twice because its window is cut. (C may be cut.)
+  /// The longest window along k for which neither it nor panels of that many rows and columns exceed a storage block. Then no
+  /// part of A or B is brought twice because its window is cut. (C may be cut.)
   std::int64_t max_k(std::int64_t piece_m, std::int64_t piece_n) const {
     const std::int64_t block =
         std::min<std::int64_t>(inputs_.limits.storage_block_bytes, std::numeric_limits<std::int32_t>::max()) - 512;
@@ -388,8 +388,8 @@ double bytes_of_element(const Problem& problem) {
 
 /// StreamPlan::bound_bytes for `limit` bytes on the device.
 ///
-/// Let A, B and C be the bytes of the matrices, s the bytes of an element of C on the device, and p x q the largest piece of C. There
-/// are three ways to go through the pieces, and one may be as good as the best of them:
+/// Let A, B and C be the bytes of the matrices, s the bytes of an element of C on the device, and p x q the largest piece of C.
+/// There are three ways to go through the pieces, and one may be as good as the best of them:
 ///
 ///   Each piece brings its part of A and its part of B. A comes for each column of pieces, and B for each row of them, so that
 ///   A n / q + B m / p move at least. That is 2 sqrt(A B m n / (p q)) at least, and p q s <= limit.
@@ -504,15 +504,15 @@ StreamPlan make_stream_plan(const Problem& problem, PlannerInputs inputs, std::i
     throw std::invalid_argument(
         fmt::format("multiply: a limit of {} bytes", std::min(options.device_memory_limit_bytes, options.memory_limit_bytes)));
   if (problem.batch != 1 || problem.items) throw std::invalid_argument("multiply: a batch is streamed item by item");
-  Limits& limits = inputs.limits;
-  if (limits.vendor != VendorLibrary::not_asked) limits.vendor = VendorLibrary::uncut;
+  const Limits& limits = inputs.limits;
+  inputs.by_shaders = true;
   Problem dense = problem;  // pieces have no gaps, whatever the whole matrices have
   for (Operand* operand : {&dense.a, &dense.b, &dense.c, &dense.d}) operand->ld = 0;
   if (problem.m == 0 || problem.n == 0) return {.problem = dense, .window = make_plan(dense, inputs, options.plan)};
 
   const std::int64_t device_limit = options.device_memory_limit_bytes > 0          ? options.device_memory_limit_bytes
                                     : options.memory_limit_bytes > 0 && limits.cpu ? options.memory_limit_bytes
-                                                                             : device_memory;
+                                                                                   : device_memory;
   const Request request{dense, inputs, options, {device_limit, options.memory_limit_bytes}};
   const StreamPlan least = least_plan(request);
   if (excess(least, request.memory) > 0) refuse_memory(request, least);

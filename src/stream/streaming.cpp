@@ -255,8 +255,7 @@ Gemm Streamer::window_product(const Problem& window, bool first) const {
       .b = view(Role::b, windows_[1]),
       .beta = first && !product_.epilogue.residual ? product_.beta : Scalar(1),
       .c = {.buffer = c_, .rows = window.m, .columns = window.n, .layout = product_.c.layout, .type = window.c.format.type}};
-  if (window.bias == Bias::for_each_row) product.epilogue.bias = BiasView::for_each_row(bias_);
-  if (window.bias == Bias::for_each_column) product.epilogue.bias = BiasView::for_each_column(bias_);
+  product.epilogue.bias = BiasView::of(window.bias, bias_, 0, window.c.format.type);
   if (window.activation != ActivationKind::none) product.epilogue.activation = product_.epilogue.activation;
   return product;
 }

@@ -121,6 +121,7 @@ void add(Check& all, Check part, std::span<const std::int64_t> pixels, std::int6
   all.compared += part.compared;
   all.passed &= part.passed;
   all.median_ratio = std::max(all.median_ratio, part.median_ratio);
+  all.greatest_bound = std::max(all.greatest_bound, part.greatest_bound);
   all.worst_ratio_sqrt = std::max(all.worst_ratio_sqrt, part.worst_ratio_sqrt);
 }
 
@@ -146,8 +147,9 @@ std::string summary_of(const Check& check, const ConvolutionProblem& problem) {
 }  // namespace
 
 template <class T, class C>
-Check check_convolution(const ConvolutionProblem& problem, std::span<const T> input, std::span<const T> filters,
+Check check_convolution(const Convolution& convolution, std::span<const T> input, std::span<const T> filters,
                         std::span<const C> output, std::int64_t samples, std::uint64_t seed, Precision precision) {
+  const ConvolutionProblem problem = problem_of(convolution);
   const std::int64_t inputs = problem.input_channels / problem.groups, outputs = problem.output_channels / problem.groups;
   const std::int64_t in_pixels = pixels_of(problem.input), out_pixels = pixels_of(problem.output);
   require_elements("input", input.size(), problem.batch * in_pixels * problem.input_channels);
@@ -198,7 +200,7 @@ Check check_convolution(const ConvolutionProblem& problem, std::span<const T> in
 
 }  // namespace glgemm
 
-#define GLGEMM_FOR_TYPES(T, C)                                                                                             \
-  template GLGEMM_VERIFY_EXPORT Check check_convolution(const ConvolutionProblem&, std::span<const T>, std::span<const T>, \
+#define GLGEMM_FOR_TYPES(T, C)                                                                                      \
+  template GLGEMM_VERIFY_EXPORT Check check_convolution(const Convolution&, std::span<const T>, std::span<const T>, \
                                                         std::span<const C>, std::int64_t, std::uint64_t, Precision);
 #include "verify/instantiate.hpp"

@@ -185,6 +185,7 @@ class Findings {
     ratios_.push_back(static_cast<float>(verdict.ratio));
     check_.passed &= verdict.ok;
     check_.worst_ratio_sqrt = std::max(check_.worst_ratio_sqrt, verdict.ratio_sqrt);
+    check_.greatest_bound = std::max(check_.greatest_bound, verdict.bound);
     if (check_.row >= 0 && verdict.ratio <= check_.worst_ratio) return;
     check_.worst_ratio = verdict.ratio;
     check_.row = i;

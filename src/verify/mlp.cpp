@@ -126,6 +126,7 @@ Check check_mlp(std::span<const HostLayer> layers, const Matrix<float>& input, c
       const bool same = std::isnan(expected) ? std::isnan(got) : got == expected;
       const double ratio = bound == no_bound || overflows || same ? 0 : error <= bound ? error / bound : no_bound;
       check.passed = check.passed && ratio <= 1;
+      check.greatest_bound = std::max(check.greatest_bound, bound);
       ++check.compared;
       ratios.push_back(ratio);
       if (check.row >= 0 && ratio <= check.worst_ratio) continue;

@@ -87,6 +87,18 @@ for class in $(awk '{ print $1 }' classes); do
 done
 "$glgemm" inspect --size 512 --as 'NVIDIA GeForce RTX 3070/PCIe/SSE2' >plan 2>stderr || fail "inspect --as NAME: $(cat stderr)"
 grep -qE '^device +none; as on a usual nvidia-ampere: ' plan || fail "as a GeForce: $(head -n 1 plan)"
+for named in 'A100 nvidia-ampere' 'RX 7900 XTX amd-rdna3' 'Raspberry Pi 5 broadcom-v3d7' 'Steam Deck amd-rdna2' 'UHD Graphics 630 intel-gen9'; do
+  "$glgemm" inspect --size 512 --as "${named% *}" >plan 2>stderr || fail "inspect --as '${named% *}': $(cat stderr)"
+  grep -qE "^  class +${named##* }\$" plan || fail "as '${named% *}': $(head -n 2 plan)"
+done
+# Each device that the list shows is one of its class.
+while read -r class devices; do
+  while read -r name; do
+    case $class in unknown | cpu) continue ;; esac
+    "$glgemm" inspect --size 8 --steps 0 --as "$name" >plan 2>stderr || fail "inspect --as '$name': $(cat stderr)"
+    grep -qE "^  class +$class\$" plan || fail "as '$name', of $class: $(head -n 2 plan)"
+  done < <(sed 's/ *[,()] */\n/g' <<<"$devices" | grep .)
+done <classes
 "$glgemm" inspect --size 8 --no-device --json | grep -qF '"device_is_there": true' && fail 'no device is there'
 
 # One spelling for all verbs.

@@ -24,18 +24,7 @@ TEST_CASE("types: names, accumulators and host types go together") {
       CHECK(is_complex(type) == requires(T x) { x.imag(); });
       CHECK(is_integer(type) == std::is_integral_v<T>);
     });
-    for (const Type c_type : all_types)
-      if (is_type_of_c(type, c_type))
-        with_types(type, c_type, [&]<class T, class C>(T, C) {
-          CHECK(type_of<T>() == type);
-          CHECK(type_of<C>() == c_type);
-        });
   }
-  for (const Type narrow : {Type::f16, Type::bf16})  // of A or B, where the other is of another type
-    with_types(Type::f32, narrow, [&]<class T, class C>(T, C) {
-      CHECK(type_of<T>() == Type::f32);
-      CHECK(type_of<C>() == narrow);
-    });
   CHECK(needs_f64(Type::f64));
   CHECK(needs_f64(Type::c128));
   CHECK_FALSE(needs_f64(Type::c64));

@@ -663,6 +663,16 @@ TEST_CASE("inspect shows the plan for a device") {
   CHECK(plan["source"].get<std::string>().find("#version 430") != std::string::npos);
 }
 
+TEST_CASE("inspect says where C^T runs, before it speaks of A and B as they run") {
+  const std::string flat = run_tool("inspect --shape 1,4096,4096 --no-device").out,
+                    tall = run_tool("inspect --shape 4096,1,4096 --no-device").out;
+  const std::size_t at = flat.find("\n  runs as     C^T = op(B)^T op(A)^T: below, A is your B, B your A,");
+  REQUIRE(at != std::string::npos);
+  CHECK(at < flat.find("\n  tile "));
+  CHECK(at < flat.find("\n  alignment "));
+  CHECK(tall.find("  runs as ") == std::string::npos);
+}
+
 TEST_CASE("inspect --compiled has each program once, with the products that run it") {
   const std::string inspect =
       "inspect --compiled --shape 64,64,512 --shape 96,96,512 --split-k 2 --kernel "

@@ -178,7 +178,7 @@ struct Streamed {
   Calls of_b{&b}, of_c{&c}, of_options;
   glgemm_host_epilogue epilogue = initialised(glgemm_host_epilogue_init);
   glgemm_host_product product = initialised(glgemm_host_product_init);
-  glgemm_options plan = initialised(glgemm_options_init);
+  glgemm_plan_options plan = initialised(glgemm_plan_options_init);
   glgemm_stream_options options = initialised(glgemm_stream_options_init);
   glgemm_stream_report report = initialised(glgemm_stream_report_init);
 

@@ -22,9 +22,17 @@ TEST_CASE("C: versions, types, and conversions of small floats") {
   const std::vector<int> numbers{GLGEMM_F32, GLGEMM_F64, GLGEMM_F16, GLGEMM_BF16, GLGEMM_I32,
                                  GLGEMM_U32, GLGEMM_I8,  GLGEMM_C64, GLGEMM_C128};
   CHECK(numbers == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8});
+  const std::vector<int> biases{GLGEMM_BIAS_NONE, GLGEMM_BIAS_FOR_EACH_ROW, GLGEMM_BIAS_FOR_EACH_COLUMN,
+                                GLGEMM_BIAS_FOR_EACH_OUTPUT};
+  CHECK(biases == std::vector<int>{0, 1, 2, 3});
+  const std::vector<int> precisions{GLGEMM_PRECISION_STANDARD, GLGEMM_PRECISION_FAST, GLGEMM_PRECISION_EXTENDED,
+                                    GLGEMM_PRECISION_REPRODUCIBLE};
+  CHECK(precisions == std::vector<int>{0, 1, 2, 3});
   for (const std::int32_t type : {-1, no_type, 1 << 30}) {
     CHECK(glgemm_element_bytes(type) == 0);
     CHECK(glgemm_accumulator(type) == -1);
+    CHECK(glgemm_sum_type(type, GLGEMM_F32) == -1);
+    CHECK(glgemm_sum_type(GLGEMM_F32, type) == -1);
   }
   CHECK(glgemm_f16_from_float(1.0f) == 0x3c00);
   CHECK(glgemm_f16_to_float(0xc000) == -2.0f);
@@ -53,6 +61,9 @@ TEST_CASE("C: versions, types, and conversions of small floats") {
         refused(glgemm_to_floats(number(type), 3, narrow, back), "floats of 16 and 8 bits");
       }
     });
+  for (const Type a : all_types)
+    for (const Type b : all_types)
+      CHECK(glgemm_sum_type(number(a), number(b)) == (can_multiply(a, b) ? number(sum_type(a, b)) : -1));
   refused(glgemm_to_floats(GLGEMM_F16, -1, nullptr, nullptr), "count is -1");
   refused(glgemm_from_floats(GLGEMM_F16, 1, nullptr, 0, nullptr), "from is null");
   refused(glgemm_from_floats(-1, 0, nullptr, 0, nullptr), "must be one of");
@@ -127,10 +138,25 @@ TEST_CASE("C: programs of before, whose structs end earlier") {
   CHECK(streamed.c == streamed.right);
 }
 
+TEST_CASE("C: each status has its name") {
+  const std::vector<glgemm_status> statuses{
+      GLGEMM_OK,       GLGEMM_INVALID_ARGUMENT,   GLGEMM_UNSUPPORTED,    GLGEMM_OUT_OF_MEMORY,  GLGEMM_DEVICE_LOST,
+      GLGEMM_GL_ERROR, GLGEMM_HOST_OUT_OF_MEMORY, GLGEMM_INTERNAL_ERROR, GLGEMM_CALLBACK_FAILED};
+  const std::vector<std::string> names{
+      "GLGEMM_OK",       "GLGEMM_INVALID_ARGUMENT",   "GLGEMM_UNSUPPORTED",    "GLGEMM_OUT_OF_MEMORY",  "GLGEMM_DEVICE_LOST",
+      "GLGEMM_GL_ERROR", "GLGEMM_HOST_OUT_OF_MEMORY", "GLGEMM_INTERNAL_ERROR", "GLGEMM_CALLBACK_FAILED"};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    CHECK(statuses[i] == static_cast<glgemm_status>(i));  // part of the binary interface, too
+    CHECK(glgemm_status_name(statuses[i]) == names[i]);
+  }
+  for (const glgemm_status status : {-1, static_cast<int>(names.size()), 1 << 30})
+    CHECK(std::string(glgemm_status_name(status)) == "unknown glgemm_status");
+}
+
 TEST_CASE("C: the codes of errors, and each thread's last message") {
   CEngine engine;
   float x[1] = {3};
-  const auto multiply = [&](glgemm_engine* with, const glgemm_options* options = nullptr) {
+  const auto multiply = [&](glgemm_engine* with, const glgemm_plan_options* options = nullptr) {
     return glgemm_multiply(with, GLGEMM_F32, GLGEMM_F32, 1, 1, 1, x, x, x, options, nullptr);
   };
   // A kernel that no driver compiles.
@@ -139,7 +165,7 @@ TEST_CASE("C: the codes of errors, and each thread's last message") {
       .rewrite_source = [](const ProgramKey&, const std::string&) { return std::string("#version 430\nnonsense"); }};
   CEngine other(nonsense);
   refused(multiply(other), "no kernel can run this", GLGEMM_UNSUPPORTED);
-  glgemm_options naive = initialised(glgemm_options_init);
+  glgemm_plan_options naive = initialised(glgemm_plan_options_init);
   naive.kernel = "naive";
   refused(multiply(other, &naive), "kernel naive", GLGEMM_GL_ERROR);
   glgemm_matrix* matrix = nullptr;
@@ -164,6 +190,49 @@ TEST_CASE("C: the codes of errors, and each thread's last message") {
   works(multiply(engine));
   CHECK_RESULT(x[0] == 9);
   CHECK(std::string(glgemm_last_error()) == "glgemm_engine_release: engine is null");
+}
+
+TEST_CASE("C: a fence and a scope outlive the engine, and a job's fence the job") {
+  glgemm_headless_context* context = nullptr;
+  works(glgemm_headless_context_create(nullptr, &context));
+  const gl::Api& gl = gl_functions();
+  for (const bool abandoned : {false, true}) {
+    CAPTURE(abandoned);
+    glgemm_engine* engine = nullptr;
+    works(glgemm_engine_create(glgemm_headless_get_proc_address, nullptr, &engine));
+    const float three[1] = {3};
+    const CMatrix a = make_matrix(engine, 1, 1, three), c = make_matrix(engine, 1, 1, nullptr);
+    const glgemm_product product = product_of(a, a, c);
+    glgemm_job* job = nullptr;
+    glgemm_fence* fence = nullptr;
+    glgemm_scope* scope = nullptr;
+    std::int32_t done = 0;
+    works(glgemm_job_start(engine, &product, nullptr, &job));
+    while (!done) works(glgemm_job_advance(job, 1'000'000'000, &done));
+    works(glgemm_job_fence_create(job, &fence));
+    glgemm_job_destroy(job);
+    gl.BindBuffer(GL_SHADER_STORAGE_BUFFER, product.a.buffer);
+    works(glgemm_scope_begin(engine, &scope));
+    works(glgemm_gemm(engine, &product, nullptr, nullptr));
+    works(abandoned ? glgemm_engine_abandon(engine) : glgemm_engine_release(engine));
+    glgemm_engine_destroy(engine);
+    glgemm_scope_end(scope);
+    GLint bound = 0;
+    gl.GetIntegerv(GL_SHADER_STORAGE_BUFFER_BINDING, &bound);
+    done = 0;
+    if (abandoned) {
+      refused(glgemm_fence_poll(fence, &done), "was abandoned");
+      refused(glgemm_fence_wait(fence, GLGEMM_FOREVER, &done), "was abandoned");
+    } else {
+      CHECK(bound == static_cast<GLint>(product.a.buffer));
+      works(glgemm_fence_wait(fence, GLGEMM_FOREVER, &done));
+      CHECK(done == 1);
+      CHECK_RESULT(download(c, 1) == std::vector<float>{9});
+    }
+    glgemm_fence_destroy(fence);
+  }
+  glgemm_headless_context_destroy(context);
+  test::context();
 }
 
 TEST_CASE("C: sections of matrices, and copies between them") {
@@ -200,14 +269,14 @@ TEST_CASE("C: sections of matrices, and copies between them") {
     refused(glgemm_matrix_copy(a.get(), 1, 0, 1, 2, target.get(), 0, 0, fail, nullptr),
             "glgemm_matrix_copy: switch_context failed with 7", GLGEMM_CALLBACK_FAILED);
     const auto switch_to = [](void* user) -> std::int32_t {
-      return glgemm_headless_make_current(static_cast<glgemm_headless_context*>(user));
+      return glgemm_headless_context_make_current(static_cast<glgemm_headless_context*>(user));
     };
     works(glgemm_matrix_copy(a.get(), 1, 0, 1, 2, target.get(), 0, 0, switch_to, context));
     CHECK(download(target, 2) == std::vector<float>{4, 5});
     works(glgemm_engine_release(other));
   }
   glgemm_engine_destroy(other);
-  CHECK(glgemm_headless_release_current(context) == GLGEMM_OK);
+  CHECK(glgemm_headless_context_release_current(context) == GLGEMM_OK);
   glgemm_headless_context_destroy(context);
   test::context();
 }
@@ -234,15 +303,15 @@ TEST_CASE("C: contexts, and what the device says") {
   checking.check_context = 1;
   glgemm_engine *engine = nullptr, *of_child = nullptr;
   works(glgemm_engine_create(glgemm_headless_get_proc_address, nullptr, &of_child));
-  works(glgemm_headless_make_current(parent));
+  works(glgemm_headless_context_make_current(parent));
   works(glgemm_engine_create(glgemm_headless_get_proc_address, &checking, &engine));
   float x[1] = {2};
   {
-    works(glgemm_headless_make_current(context));
+    works(glgemm_headless_context_make_current(context));
     const CMatrix two = make_matrix(of_child, 1, 1, x), four = make_matrix(of_child, 1, 1, nullptr);
     const glgemm_product square = product_of(two, two, four);
     refused(glgemm_gemm(engine, &square, nullptr, nullptr), "context is not current");
-    works(glgemm_headless_make_current(parent));
+    works(glgemm_headless_context_make_current(parent));
     works(glgemm_gemm(engine, &square, nullptr, nullptr));
   }
   const DeviceInfo& device = engine->engine.device();
@@ -258,7 +327,7 @@ TEST_CASE("C: contexts, and what the device says") {
   works(glgemm_engine_device_memory_bytes(engine, &bytes));
   CHECK(bytes > 0);
   glgemm_engine_destroy(engine);
-  works(glgemm_headless_make_current(context));
+  works(glgemm_headless_context_make_current(context));
   glgemm_engine_destroy(of_child);
   glgemm_headless_context_destroy(context);
   glgemm_headless_context_destroy(parent);

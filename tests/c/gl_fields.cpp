@@ -74,7 +74,9 @@ TEST_CASE("C: each field of a product") {
   CHECK(!plain.a.quantization);
   const glgemm_batch of_one = initialised(glgemm_batch_init);
   product.batch = &of_one;
-  CHECK(products.add(in, &product).batch.count == 1);
+  const Batch one = products.add(in, &product).batch, of_cpp;
+  same({one.count, one.stride_a, one.stride_b, one.stride_c, one.stride_d},
+       {1, of_cpp.stride_a, of_cpp.stride_b, of_cpp.stride_c, of_cpp.stride_d});
 
   const std::uint32_t bands[] = {7, 8};
   const std::int64_t offsets[4][2] = {{1, 2}, {3, 4}, {5, 6}, {7, 8}};
@@ -82,7 +84,8 @@ TEST_CASE("C: each field of a product") {
   const std::int32_t tables[6][2] = {{1, 2}, {3, 4}, {5, 6}, {7, 8}, {9, 10}, {11, 12}};
   const glgemm_batch batch = {sizeof batch, 2, 3, 4, 5, 6, offsets[0], offsets[1], offsets[2], offsets[3], alphas, betas};
   const glgemm_view d = {31, 2, 2, 34, 35, GLGEMM_ROW_MAJOR, GLGEMM_F64, nullptr, 0, 0};
-  const glgemm_epilogue epilogue = {sizeof epilogue, &d, glgemm_bias_for_each_row(41, 42), glgemm_activation_clamp(-1, 2)};
+  const glgemm_epilogue epilogue = {sizeof epilogue, &d, glgemm_bias_for_each_row(41, 42, GLGEMM_F64),
+                                    glgemm_activation_clamp(-1, 2)};
   const glgemm_quantization block = {sizeof block, GLGEMM_Q8_0, 0, 0, 0, GLGEMM_F32, GLGEMM_I8, 0, 0, 0, 0};
   const glgemm_indexing of_a = {{tables[0], 0, 0, 0}, {nullptr, 61, 62, 63}},
                         of_b = {{nullptr, 64, 65, 66}, {tables[1], 0, 0, 0}}, of_c = {{tables[2], 0, 0, 0}, {tables[3], 0, 0, 0}};
@@ -119,7 +122,7 @@ TEST_CASE("C: each field of a product") {
   same(numbers(gemm.workspace), {71, 72, 73});
   same(numbers(gemm.epilogue.residual.value()), {31, 2, 2, 34, 35, GLGEMM_ROW_MAJOR, GLGEMM_F64, 0, 0});
   same(numbers(gemm.epilogue.residual->indexing.value()), numbers(*gemm.c.indexing));  // D lies as C does
-  CHECK(gemm.epilogue.bias == BiasView::for_each_row(41, 42));
+  CHECK(gemm.epilogue.bias == BiasView::for_each_row(41, 42, Type::f64));
   CHECK(gemm.epilogue.activation == Activation::clamp(-1, 2));
   const Batch& all = gemm.batch;
   same({all.count, all.stride_a, all.stride_b, all.stride_c, all.stride_d}, {2, 3, 4, 5, 6});
@@ -153,11 +156,11 @@ TEST_CASE("C: activations and biases") {
 #undef GLGEMM_MAKE_2
   CHECK(c_api::to_activation(in, glgemm_activation_leaky_relu(0.5)) == Activation::leaky_relu(0.5));
   CHECK(c_api::to_activation(in, glgemm_activation_sine(30)) == Activation::sine(30));
-  glgemm_epilogue epilogue = initialised(glgemm_epilogue_init);
-  epilogue.bias = glgemm_bias_for_each_column(1, 2);
-  glgemm_product product = initialised(glgemm_product_init);
-  product.epilogue = &epilogue;
-  CHECK(c_api::Products().add(in, &product).epilogue.bias == BiasView::for_each_column(1, 2));
+  CHECK(c_api::to_activation(in, {}) == Activation());
+  CHECK(c_api::to_bias(in, {}) == BiasView());
+  CHECK(c_api::to_bias(in, glgemm_bias_for_each_row(1, 2, GLGEMM_F16)) == BiasView::for_each_row(1, 2, Type::f16));
+  CHECK(c_api::to_bias(in, glgemm_bias_for_each_column(1, 2, GLGEMM_BF16)) == BiasView::for_each_column(1, 2, Type::bf16));
+  CHECK(c_api::to_bias(in, glgemm_bias_for_each_output(1, 2, GLGEMM_I32)) == BiasView::for_each_output(1, 2, Type::i32));
 }
 
 TEST_CASE("C: each field of a convolution") {
@@ -166,6 +169,7 @@ TEST_CASE("C: each field of a convolution") {
   same(numbers(plain.stride), {1, 1});
   same(numbers(plain.dilation), {1, 1});
   same({plain.input.batch, plain.output.batch, plain.groups}, {1, 1, 1});
+  same({plain.input.channels, plain.output.channels}, {1, 1});
   CHECK(plain.alpha == Scalar(1));
   CHECK(plain.padding == Padding::both({0, 0}));
   CHECK(!plain.transposed);
@@ -188,8 +192,7 @@ TEST_CASE("C: each field of a convolution") {
           {10, 11, 12},
           13,
           {14, 15},
-          16,
-          17,
+          glgemm_bias_for_each_output(16, 17, GLGEMM_U32),
           &residual,
           glgemm_activation_relu(),
           {18, 19, 20}};
@@ -207,7 +210,7 @@ TEST_CASE("C: each field of a convolution") {
   CHECK(all.padding == Padding{Padding::Kind::given, {7, 8, 9}, {10, 11, 12}});
   CHECK(all.groups == 13);
   CHECK(all.alpha == Scalar(std::complex<double>(14, 15)));
-  same({all.bias.value().buffer, all.bias->offset_bytes}, {16, 17});
+  CHECK(all.bias == BiasView::for_each_output(16, 17, Type::u32));
   CHECK(all.activation == Activation::relu());
   same(numbers(all.workspace), {18, 19, 20});
   for (const auto& [padding, is] : {std::pair{GLGEMM_PADDING_VALID, Padding::valid()},
@@ -221,15 +224,13 @@ TEST_CASE("C: each field of a convolution") {
 TEST_CASE("C: each field of a network") {
   glgemm_mlp_layer layers[] = {initialised(glgemm_mlp_layer_init), initialised(glgemm_mlp_layer_init)};
   glgemm_mlp mlp = initialised(glgemm_mlp_init);
-  c_api::Mlps mlps;
-  CHECK(mlps.add(in, &mlp).layers.empty());
-  CHECK(!mlps.add(in, &mlp).workspace);
+  CHECK(c_api::to_mlp(in, &mlp).layers.empty());
+  CHECK(!c_api::to_mlp(in, &mlp).workspace);
   layers[1] = {sizeof *layers,
                GLGEMM_OP_TRANSPOSE,
                {1, 2, 3, 4, 5, GLGEMM_COLUMN_MAJOR, GLGEMM_BF16, nullptr, 0, 0},
                &with_all,
-               6,
-               7,
+               glgemm_bias_for_each_output(6, 7, GLGEMM_F64),
                glgemm_activation_clamp(-1, 2)};
   mlp = {sizeof mlp,
          layers,
@@ -238,7 +239,7 @@ TEST_CASE("C: each field of a network") {
          {21, 22, 23, 24, 25, GLGEMM_ROW_MAJOR, GLGEMM_F64, nullptr, 0, 0},
          {31, 32, 33}};
   const glgemm_mlp two[] = {mlp, initialised(glgemm_mlp_init)};
-  const std::vector<Mlp> converted = mlps.add_all(in, two, 2);
+  const std::vector<Mlp> converted = c_api::to_mlps(in, two, 2);
   REQUIRE(converted.size() == 2);
   CHECK(converted[1].layers.empty());
   const Mlp& all = converted[0];
@@ -254,7 +255,7 @@ TEST_CASE("C: each field of a network") {
   CHECK(layer.op == Op::transpose);
   same(numbers(layer.weights), {1, 2, 3, 4, 5, GLGEMM_COLUMN_MAJOR, GLGEMM_BF16, 0, 0});
   same(numbers(layer.weights.quantization, layer.weights.scales, layer.weights.zeros), of_all);
-  same({layer.bias.value().buffer, layer.bias->offset_bytes}, {6, 7});
+  CHECK(layer.bias == BiasView::for_each_output(6, 7, Type::f64));
   CHECK(layer.activation == Activation::clamp(-1, 2));
 }
 
@@ -350,12 +351,15 @@ TEST_CASE("C: each field of a streamed product") {
 
 TEST_CASE("C: options of products, of streams and of engines") {
   const PlanOptions defaults;
-  glgemm_options plan = initialised(glgemm_options_init);
+  glgemm_plan_options plan = initialised(glgemm_plan_options_init);
   const PlanOptions plain = c_api::to_options(in, &plan);
   CHECK(!plain.kernel);
   same({plain.workspace_bytes, plain.split_k, number(plain.precision)},
        {defaults.workspace_bytes, defaults.split_k, number(defaults.precision)});
-  plan = {sizeof plan, "naive", 1, 2, GLGEMM_PRECISION_REPRODUCIBLE};
+  plan = {sizeof plan, nullptr, 0, 0, 0};
+  CHECK(c_api::to_options(in, &plan).precision == Precision::standard);
+  char kernel[] = "naive";
+  plan = {sizeof plan, kernel, GLGEMM_PRECISION_REPRODUCIBLE, 1, 2};
   const glgemm_section done[] = {{1, 2, 3, 4}, {5, 6, 7, 8}};
   glgemm_stream_options stream = initialised(glgemm_stream_options_init);
   stream.device_memory_limit_bytes = 3;
@@ -365,6 +369,7 @@ TEST_CASE("C: options of products, of streams and of engines") {
   stream.done_count = 2;
   const glgemm_host_product empty = initialised(glgemm_host_product_init);
   const StreamOptions all = c_api::to_streamed(in, &empty, &stream).options;
+  kernel[0] = '?';  // texts may go
   CHECK(all.plan.kernel == parse_kernel("naive"));
   same({all.plan.workspace_bytes, all.plan.split_k, all.device_memory_limit_bytes, all.memory_limit_bytes}, {1, 2, 3, 4});
   CHECK(all.plan.precision == Precision::reproducible);
@@ -381,8 +386,10 @@ TEST_CASE("C: options of products, of streams and of engines") {
        {of_cpp.use_ready_programs, of_cpp.max_dispatch.count(), number(of_cpp.vendor), of_cpp.debug_groups});
   std::string line;
   const auto log = [](const char* message, void* user) { *static_cast<std::string*>(user) = message; };
-  given = {sizeof given, &line, log, 1, 1, "programs", "table", 7, 1, "library", 1};
+  char programs[] = "programs", table[] = "table", library[] = "library";
+  given = {sizeof given, &line, log, 1, 1, programs, table, 7, 0, 1, library};
   const EngineOptions other = c_api::to_engine_options(in, &given);
+  programs[0] = table[0] = library[0] = '?';
   other.log("a line");
   CHECK(line == "a line");
   CHECK(other.check_context == true);
@@ -408,7 +415,7 @@ TEST_CASE("C: what is found of a device") {
     Numbers expected(std::size(flags), 0);
     expected[i] = 1;
     same({c.software, c.device_clock, c.f64}, expected);
-    same({c.storage_block_bytes, c.vendor_library}, {5, 7});
+    same({c.storage_block_bytes, c.vendor_library}, {5, GLGEMM_VENDOR_LIBRARY_READY});
     CHECK(std::string(c.vendor) + c.renderer + c.version + c.processor == "abcd");
   }
 }

@@ -62,7 +62,7 @@ TEST_CASE("C: no memory for products on the device") {
   const glgemm_engine_options engine_options = logging();
   Example example(&engine_options);
   glgemm_engine* const engine = example.engine;
-  glgemm_options options = initialised(glgemm_options_init);
+  glgemm_plan_options options = initialised(glgemm_plan_options_init);
   options.kernel = "naive";
   glgemm_report report = initialised(glgemm_report_init);
   glgemm_batch batch = initialised(glgemm_batch_init);
@@ -80,7 +80,8 @@ TEST_CASE("C: no memory for products on the device") {
   check_allocations({"gemm_grouped", {[&] { return glgemm_gemm_grouped(engine, &product, 1, &options); }}});
   check_allocations({"workspace_bytes", {[&] { return glgemm_workspace_bytes(engine, &product, &options, &bytes); }}});
   check_allocations({"multiply", {[&] {
-                       return glgemm_multiply(engine, GLGEMM_F32, GLGEMM_F32, 3, 3, 2, example.a_data, example.b_data, c, &options, &report);
+                       return glgemm_multiply(engine, GLGEMM_F32, GLGEMM_F32, 3, 3, 2, example.a_data, example.b_data, c,
+                                              &options, &report);
                      }}});
   glgemm_packed* packed = nullptr;
   check_allocations({"prepack",
@@ -100,7 +101,7 @@ TEST_CASE("C: no memory for products on the device") {
   check_allocations({"job",
                      {[&] { return glgemm_job_start(engine, &example.product, &options, &job); },
                       [&] { return glgemm_job_advance(job, 1'000'000'000, &done); },
-                      [&] { return glgemm_job_progress(job, &info); }, [&] { return glgemm_job_fence(job, &fence); }},
+                      [&] { return glgemm_job_progress(job, &info); }, [&] { return glgemm_job_fence_create(job, &fence); }},
                      [&] {
                        destroy_fence();
                        glgemm_job_destroy(std::exchange(job, nullptr));

@@ -13,11 +13,12 @@ using namespace glgemm::test;
 
 TEST_CASE("C: products of arrays, and reports") {
   Example example;
-  glgemm_options options = initialised(glgemm_options_init);
+  glgemm_plan_options options = initialised(glgemm_plan_options_init);
   options.kernel = "tiled:tile=2";
   glgemm_report report = initialised(glgemm_report_init);
   std::vector<float> c(9);
-  works(glgemm_multiply(example.engine, GLGEMM_F32, GLGEMM_F32, 3, 3, 2, example.a_data, example.b_data, c.data(), &options, &report));
+  works(glgemm_multiply(example.engine, GLGEMM_F32, GLGEMM_F32, 3, 3, 2, example.a_data, example.b_data, c.data(), &options,
+                        &report));
   CHECK_RESULT(c == example.right);
   CHECK(report.total_time_ns > 0);
   works(glgemm_gemm(example.engine, &example.product, &options, &report));
@@ -53,7 +54,7 @@ TEST_CASE("C: prepare, workspace, fences, scopes, groups and packed operands") {
                 y = make_matrix(engine, 2048, 2, ones.data(), GLGEMM_F16), z = make_matrix(engine, 2, 2, nullptr, GLGEMM_F16),
                 own = make_matrix(engine, 1, 64, nullptr);
   glgemm_product long_one = product_of(x, y, z);
-  glgemm_options options = initialised(glgemm_options_init);
+  glgemm_plan_options options = initialised(glgemm_plan_options_init);
   options.kernel = "tiled:tile=2";
   options.precision = GLGEMM_PRECISION_EXTENDED;
   std::int64_t bytes = 0;
@@ -118,10 +119,35 @@ TEST_CASE("C: prepare, workspace, fences, scopes, groups and packed operands") {
   glgemm_packed_destroy(packed);
 }
 
+TEST_CASE("C: a batch repeats what has a stride of 0, and refuses a stride that is not said") {
+  Example example;
+  glgemm_product& product = example.product;
+  glgemm_batch batch = initialised(glgemm_batch_init);
+  product.batch = &batch;
+  product.a.rows = product.c.rows = 1;  // the rows are the items
+  batch.count = 3;
+  const auto refuses = [&](const std::string& part) { refused(glgemm_gemm(example.engine, &product, nullptr, nullptr), part); };
+  example.mark();
+  refuses("is not said");
+  batch.stride_a = 2;
+  refuses("is not said");
+  batch.stride_b = 0;
+  refuses("is not said");
+  batch.stride_c = 0;
+  refuses("all 3 items would write the same C");
+  CHECK(example.result() == example.marks);
+  batch.stride_c = 3;
+  works(glgemm_gemm(example.engine, &product, nullptr, nullptr));
+  CHECK_RESULT(example.result() == example.right);
+  batch.stride_a = 0;
+  works(glgemm_gemm(example.engine, &product, nullptr, nullptr));
+  CHECK_RESULT(example.result() == std::vector<float>{47, 52, 57, 47, 52, 57, 47, 52, 57});
+}
+
 TEST_CASE("C: a convolution, prepared and as a job") {
   const CEngine engine;
-  const float image[] = {1, 2, 3, 4}, filter[] = {10, 1};
-  const CMatrix x = make_matrix(engine, 1, 4, image), w = make_matrix(engine, 1, 2, filter),
+  const float image[] = {1, 2, 3, 4}, filter[] = {10, 1}, bias[] = {100};
+  const CMatrix x = make_matrix(engine, 1, 4, image), w = make_matrix(engine, 1, 2, filter), b = make_matrix(engine, 1, 1, bias),
                 y = make_matrix(engine, 1, 3, nullptr);
   glgemm_convolution conv = initialised(glgemm_convolution_init);
   conv.dimensions = 1;
@@ -132,30 +158,31 @@ TEST_CASE("C: a convolution, prepared and as a job") {
   };
   conv.input = {buffer_of(x), 0, 1, {4, 0, 0}, 1, GLGEMM_NHWC, GLGEMM_F32};
   conv.filters = {buffer_of(w), 0, {2, 0, 0}, GLGEMM_OHWI, GLGEMM_F32, nullptr};
+  conv.bias = glgemm_bias_for_each_output(buffer_of(b), 0, GLGEMM_F32);
   conv.output = {buffer_of(y), 0, 1, {}, 1, GLGEMM_NHWC, GLGEMM_F32};
   works(glgemm_convolution_output_size(&conv, conv.output.size));
   CHECK(std::vector<std::int64_t>(conv.output.size, conv.output.size + 3) == std::vector<std::int64_t>{3, 1, 1});
-  glgemm_options options = initialised(glgemm_options_init);
+  glgemm_plan_options options = initialised(glgemm_plan_options_init);
   options.kernel = "tiled:tile=2";
   std::int64_t bytes = -1;
   works(glgemm_convolution_workspace_bytes(engine, &conv, &options, &bytes));
-  const ConvolutionProblem problem = problem_of(c_api::to_convolution(c_api::Arguments(""), &conv));
+  const Convolution converted = c_api::to_convolution(c_api::Arguments(""), &conv);
   const Engine& of_cpp = static_cast<glgemm_engine*>(engine)->engine;
-  CHECK(bytes == make_plan(of_cpp, problem, c_api::to_options(c_api::Arguments(""), &options)).workspace_bytes);
-  glgemm_options unknown = options;
+  CHECK(bytes == of_cpp.workspace_bytes(converted, c_api::to_options(c_api::Arguments(""), &options)));
+  glgemm_plan_options unknown = options;
   unknown.kernel = "fastest";
   refused(glgemm_convolution_workspace_bytes(engine, &conv, &unknown, &bytes), "fastest");
   works(glgemm_prepare_convolutions(engine, &conv, 1, &options));
   glgemm_report report = initialised(glgemm_report_init);
   works(glgemm_convolve(engine, &conv, &options, &report));
   CHECK(std::string(report.kernel) == options.kernel);
-  CHECK_RESULT(download(y, 3) == std::vector<float>{12, 23, 34});
+  CHECK_RESULT(download(y, 3) == std::vector<float>{112, 123, 134});
   conv.alpha.re = 2;
   glgemm_job* made = nullptr;
   works(glgemm_job_start_convolution(engine, &conv, &options, &made));
   const CJob job(made);
   for (std::int32_t done = 0; !done;) works(glgemm_job_advance(made, 1'000'000, &done));
-  CHECK_RESULT(download(y, 3) == std::vector<float>{24, 46, 68});
+  CHECK_RESULT(download(y, 3) == std::vector<float>{124, 146, 168});
 }
 
 TEST_CASE("C: a network, prepared and as a job") {
@@ -168,7 +195,7 @@ TEST_CASE("C: a network, prepared and as a job") {
   works(glgemm_matrix_view_section(w.get(), 2, 0, 1, 2, &layers[1].weights));
   glgemm_view view;
   works(glgemm_matrix_view(b.get(), &view));
-  layers[0].bias_buffer = view.buffer;
+  layers[0].bias = glgemm_bias_for_each_output(view.buffer, 0, GLGEMM_F32);
   layers[0].activation = glgemm_activation_relu();
   glgemm_mlp mlp = initialised(glgemm_mlp_init);
   mlp.layers = layers;
@@ -176,13 +203,12 @@ TEST_CASE("C: a network, prepared and as a job") {
   works(glgemm_matrix_view(x.get(), &mlp.input));
   mlp.input.layout = GLGEMM_COLUMN_MAJOR;  // a sample's numbers lie one behind the other
   works(glgemm_matrix_view(y.get(), &mlp.output));
-  glgemm_options options = initialised(glgemm_options_init);
+  glgemm_plan_options options = initialised(glgemm_plan_options_init);
   options.precision = GLGEMM_PRECISION_REPRODUCIBLE;
   std::int64_t bytes = -1;
   works(glgemm_mlp_workspace_bytes(engine, &mlp, &options, &bytes));
   refused(glgemm_mlp_workspace_bytes(engine, &mlp, &options, nullptr), "bytes is null");
-  c_api::Mlps mlps;
-  const Mlp converted = mlps.add(c_api::Arguments(""), &mlp);
+  const Mlp converted = c_api::to_mlp(c_api::Arguments(""), &mlp);
   const Engine& of_cpp = static_cast<glgemm_engine*>(engine)->engine;
   CHECK(bytes == of_cpp.workspace_bytes(converted, {.precision = Precision::reproducible}));
   works(glgemm_prepare_mlps(engine, &mlp, 1, &options));
@@ -208,7 +234,7 @@ TEST_CASE("C: a job") {
   const std::vector<float> ones(size * size, 1.0f), marks(size * size, -1.0f);
   const CMatrix a = make_matrix(engine, size, size, ones.data()), c = make_matrix(engine, size, size, marks.data());
   const glgemm_product product = product_of(a, a, c);
-  glgemm_options plan = initialised(glgemm_options_init);
+  glgemm_plan_options plan = initialised(glgemm_plan_options_init);
   plan.kernel = "tiled:tile=8";
   const auto start = [&] {
     glgemm_job* job = nullptr;
@@ -242,14 +268,27 @@ TEST_CASE("C: a job") {
   CHECK(info.dispatches == 25);
   CHECK(info.rate == job->job.report().rate);
   glgemm_fence* fence = nullptr;
-  works(glgemm_job_fence(job.get(), &fence));
+  works(glgemm_job_fence_create(job.get(), &fence));
   works(glgemm_fence_wait(fence, GLGEMM_FOREVER, &done));
+  glgemm_fence_destroy(std::exchange(fence, nullptr));
+  works(glgemm_job_advance(job.get(), 1, &done));  // hears of what the device has done since
+  works(glgemm_job_progress(job.get(), &info));
+  CHECK(info.device_time_ns > 0);
+  CHECK(info.device_time_ns == job->job.report().device_time.count());
+  // The name that it had works on. That it warns is for package/deprecated.sh.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  works(glgemm_job_fence(job.get(), &fence));
+#pragma GCC diagnostic pop
+  done = 0;
+  works(glgemm_fence_wait(fence, GLGEMM_FOREVER, &done));
+  CHECK(done == 1);
   glgemm_fence_destroy(std::exchange(fence, nullptr));
   CHECK(download(c, marks.size()) == std::vector<float>(size * size, size));
   job = start();
   works(glgemm_engine_release(engine));
   refused(glgemm_job_advance(job.get(), 1, &done), "was released");
-  refused(glgemm_job_fence(job.get(), &fence), "was released");
+  refused(glgemm_job_fence_create(job.get(), &fence), "was released");
   CHECK(fence == nullptr);
 }
 

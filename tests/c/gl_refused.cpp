@@ -105,7 +105,7 @@ TEST_CASE("C: null pointers: matrices, packed operands, fences, scopes, jobs, st
   REFUSES_NULL(glgemm_job_advance, {"job", "done"}, made, 1, &done);
   REFUSES_NULL(glgemm_job_progress, {"job", "info"}, made, &info);
   REFUSES_NULL(glgemm_job_cancel, {"job"}, made);
-  REFUSES_NULL(glgemm_job_fence, {"job", "fence"}, made, &fence);
+  REFUSES_NULL(glgemm_job_fence_create, {"job", "fence"}, made, &fence);
   glgemm_job_destroy(nullptr);
 
   Streamed streamed;
@@ -114,12 +114,14 @@ TEST_CASE("C: null pointers: matrices, packed operands, fences, scopes, jobs, st
   refused(streamed.run(engine), "glgemm_multiply_streamed: bias.values is null");
   streamed.epilogue.bias = {GLGEMM_BIAS_NONE, &streamed.product.c};
   refused(streamed.run(engine), "glgemm_multiply_streamed: bias.values is given, but bias.kind is GLGEMM_BIAS_NONE");
+  streamed.epilogue.bias = {GLGEMM_BIAS_FOR_EACH_OUTPUT, &streamed.product.c};
+  refused(streamed.run(engine), "glgemm_multiply_streamed: bias.kind is 3 and must be one of 0 to 2");
   streamed.epilogue.bias = {};
   streamed.options.done_count = 1;
   refused(streamed.run(engine), "glgemm_multiply_streamed: done is null");
   REFUSES_NULL(glgemm_headless_context_create, {"", "context"}, nullptr, nullptr);
-  REFUSES_NULL(glgemm_headless_make_current, {"context"}, nullptr);
-  REFUSES_NULL(glgemm_headless_release_current, {"context"}, nullptr);
+  REFUSES_NULL(glgemm_headless_context_make_current, {"context"}, nullptr);
+  REFUSES_NULL(glgemm_headless_context_release_current, {"context"}, nullptr);
   glgemm_headless_context_destroy(nullptr);
   CHECK(!glgemm_headless_get_proc_address(nullptr));
   example.check_unharmed();
@@ -174,8 +176,10 @@ TEST_CASE("C: numbers in a product that name nothing, and what does not go toget
   using End = glgemm_epilogue;
   refuses_each<End>(
       initialised(glgemm_epilogue_init), product_with(example, &Product::epilogue),
-      {{[](End& e) { e.bias.kind = 3; }, "bias.kind is 3 and must be one of 0 to 2"},
+      {{[](End& e) { e.bias.kind = 4; }, "bias.kind is 4 and must be one of 0 to 3"},
+       {[](End& e) { e.bias.type = no_type; }, "bias.type " + is_no_type},
        {[](End& e) { e.bias.buffer = 5; }, "bias.buffer is 5 and bias.offset_bytes is 0, but bias.kind is GLGEMM_BIAS_NONE"},
+       {[](End& e) { e.bias.offset_bytes = 4; }, "bias.buffer is 0 and bias.offset_bytes is 4, but"},
        {[](End& e) { e.activation.kind = 13; }, "activation.kind is 13 and must be one of 0 to 12"},
        {[](End& e) { e.activation.kind = GLGEMM_ACTIVATION_CLAMP; },
         "activation.kind is 7, which has 2 parameters, and activation.parameter_count is 0: make it by"},
@@ -196,17 +200,17 @@ TEST_CASE("C: numbers in a product that name nothing, and what does not go toget
 TEST_CASE("C: options that name nothing") {
   Example example;
   example.mark();
-  const auto with = [&](const glgemm_options& options) {
+  const auto with = [&](const glgemm_plan_options& options) {
     return glgemm_gemm(example.engine, &example.product, &options, nullptr);
   };
-  using Options = glgemm_options;
-  refuses_each<Options>(initialised(glgemm_options_init), with,
+  using Options = glgemm_plan_options;
+  refuses_each<Options>(initialised(glgemm_plan_options_init), with,
                         {{[](Options& o) { o.kernel = "fastest"; }, "fastest"},
                          {[](Options& o) { o.split_k = -1; }, "k in -1 parts"},
                          {[](Options& o) { o.precision = 4; }, "precision is 4 and must be one of 0 to 3"},
                          {[](Options& o) { o.struct_size = 0; }, "options is a struct of 0 bytes"}});
   // Each function hands its options on.
-  Options unknown = initialised(glgemm_options_init);
+  Options unknown = initialised(glgemm_plan_options_init);
   unknown.kernel = "fastest";
   const glgemm_convolution convolution = initialised(glgemm_convolution_init);
   const glgemm_mlp mlp = initialised(glgemm_mlp_init);
@@ -232,8 +236,9 @@ TEST_CASE("C: options that name nothing") {
   };
   refuses_each<EngineOptions>(initialised(glgemm_engine_options_init), create,
                               {{[](EngineOptions& o) { o.check_context = 2; }, "check_context is 2"},
+                               {[](EngineOptions& o) { o.use_ready_programs = 2; }, "use_ready_programs is 2 and must be 0 or 1"},
                                {[](EngineOptions& o) { o.vendor = 2; }, "vendor is 2 and must be one of 0 to 1"},
-                               {[](EngineOptions& o) { o.no_debug_groups = 2; }, "no_debug_groups is 2"},
+                               {[](EngineOptions& o) { o.debug_groups = 2; }, "debug_groups is 2"},
                                {[](EngineOptions& o) { o.max_dispatch_ns = 0; }, "max_dispatch is 0 ns"}});
   example.check_unharmed();
 }
@@ -253,6 +258,13 @@ TEST_CASE("C: parameters that name nothing, structs of a wrong size, and convolu
   const glgemm_headless_options headless = of_no_size(glgemm_headless_options_init);
   glgemm_headless_context* context = nullptr;
   refused(glgemm_headless_context_create(&headless, &context), "options is a struct of 0 bytes");
+  using Headless = glgemm_headless_options;
+  refuses_each<Headless>(initialised(glgemm_headless_options_init),
+                         [&](const Headless& options) { return glgemm_headless_context_create(&options, &context); },
+                         {{[](Headless& o) { o.debug = 2; }, "debug is 2 and must be 0 or 1"},
+                          {[](Headless& o) { o.robust = -1; }, "robust is -1"},
+                          {[](Headless& o) { o.no_error = 2; }, "no_error is 2"},
+                          {[](Headless& o) { o.compatibility = 3; }, "compatibility is 3"}});
   using Conv = glgemm_convolution;
   refuses_each<Conv>(initialised(glgemm_convolution_init),
                      [&](const Conv& conv) { return glgemm_convolve(example.engine, &conv, nullptr, nullptr); },
@@ -263,20 +275,26 @@ TEST_CASE("C: parameters that name nothing, structs of a wrong size, and convolu
                       {[](Conv& c) { c.input.layout = 2; }, "input.layout is 2 and must be one of 0 to 1"},
                       {[](Conv& c) { c.filters.layout = 3; }, "filters.layout is 3 and must be one of 0 to 2"},
                       {[](Conv& c) { c.output.type = no_type; }, "output.type " + is_no_type},
+                      {[](Conv& c) { c.bias.kind = 4; }, "glgemm_convolve: bias.kind is 4 and must be one of 0 to 3"},
+                      {[](Conv& c) { c.bias.buffer = 5; }, "but bias.kind is GLGEMM_BIAS_NONE"},
                       {[](Conv& c) { c.padding = 4; }, "padding is 4 and must be one of 0 to 3"}});
   glgemm_product products[2] = {example.product, example.product};
   products[1].b.buffer = 987654;
   refused(glgemm_gemm_grouped(example.engine, products, 2, nullptr), "product 1 of 2");
+  products[1].struct_size = offsetof(glgemm_product, indexing_a);  // a size of its own, but not that of its array
+  refused(glgemm_gemm_grouped(example.engine, products, 2, nullptr), "products[1] is a struct of");
+  products[0].struct_size = 0;
+  refused(glgemm_gemm_grouped(example.engine, products, 2, nullptr), "product is a struct of 0 bytes");
   glgemm_packed* packed = nullptr;
   refused(glgemm_prepack(example.engine, &example.product.b, 3, &packed), "op is 3");
   refused(glgemm_barrier(example.engine, 1u << 20), "barrier: 0x100000 is not made of uses");
   std::vector<float> product(9);
-  refused(
-      glgemm_multiply(example.engine, no_type, GLGEMM_F32, 3, 3, 2, example.a_data, example.b_data, product.data(), nullptr, nullptr),
-      "type_a " + is_no_type);
-  refused(
-      glgemm_multiply(example.engine, GLGEMM_F32, no_type, 3, 3, 2, example.a_data, example.b_data, product.data(), nullptr, nullptr),
-      "type_b " + is_no_type);
+  refused(glgemm_multiply(example.engine, no_type, GLGEMM_F32, 3, 3, 2, example.a_data, example.b_data, product.data(), nullptr,
+                          nullptr),
+          "type_a " + is_no_type);
+  refused(glgemm_multiply(example.engine, GLGEMM_F32, no_type, 3, 3, 2, example.a_data, example.b_data, product.data(), nullptr,
+                          nullptr),
+          "type_b " + is_no_type);
   glgemm_matrix* matrix = nullptr;
   refused(glgemm_matrix_create(example.engine, 1, 1, no_type, &matrix), "type " + is_no_type);
   CHECK(matrix == nullptr);
@@ -305,10 +323,13 @@ TEST_CASE("C: networks with numbers that name nothing") {
   };
   refuses_each<Layer>(
       initialised(glgemm_mlp_layer_init), as_second,
-      {{[](Layer& l) { l.struct_size = 0; }, "glgemm_run_mlp: layer is a struct of 0 bytes"},
+      {{[](Layer& l) { l.struct_size = 0; }, "glgemm_run_mlp: layers[1] is a struct of 0 bytes, and layers[0] is one of"},
        {[](Layer& l) { l.op = 3; }, "layers[1].op is 3 and must be one of 0 to 2"},
        {[](Layer& l) { l.weights.type = no_type; }, "layers[1].weights.type " + is_no_type},
        {[](Layer& l) { l.quantization = &of_no_size; }, "layers[1].quantization is a struct of 0 bytes"},
+       {[](Layer& l) { l.bias.kind = -1; }, "layers[1].bias.kind is -1 and must be one of 0 to 3"},
+       {[](Layer& l) { l.bias.type = no_type; }, "layers[1].bias.type " + is_no_type},
+       {[](Layer& l) { l.bias.buffer = 5; }, "layers[1].bias.buffer is 5 and layers[1].bias.offset_bytes is 0, but"},
        {[](Layer& l) { l.activation.parameter_count = 1; }, "layers[1].activation.kind is 0, which has 0 parameters"}});
   example.check_unharmed();
 }

@@ -67,10 +67,8 @@ TEST_CASE("an activation of a kind takes as many parameters as its row has") {
 
 TEST_CASE("a clamp between whose ends no number lies is refused") {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-  CHECK_THROWS_WITH_AS(Activation::clamp(2, 1), "Activation::clamp: from 2 to 1 lies no number",
-                       std::invalid_argument);
-  CHECK_THROWS_WITH_AS(Activation::clamp(0, nan), "Activation::clamp: from 0 to nan lies no number",
-                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(Activation::clamp(2, 1), "Activation::clamp: from 2 to 1 lies no number", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(Activation::clamp(0, nan), "Activation::clamp: from 0 to nan lies no number", std::invalid_argument);
   CHECK_THROWS_AS(Activation::clamp(nan, 0), std::invalid_argument);
 }
 
@@ -82,6 +80,14 @@ TEST_CASE("a bias knows what it is for and where it lies") {
   CHECK(rows.offset_bytes() == 16);
   CHECK(columns.kind() == Bias::for_each_column);
   CHECK(columns.offset_bytes() == 0);
+  CHECK(columns.type() == Type::f32);
+  const BiasView outputs = BiasView::for_each_output(7, 4, Type::f16);
+  CHECK(outputs.kind() == Bias::for_each_output);
+  CHECK(outputs.type() == Type::f16);
+  CHECK(BiasView::of(Bias::for_each_output, 7, 4, Type::f16) == outputs);
+  CHECK(BiasView::of(Bias::none, 7) == BiasView());
+  CHECK(static_cast<bool>(rows));
+  CHECK(!static_cast<bool>(BiasView()));
   CHECK(HostEpilogue{}.bias.kind() == Bias::none);
   const float values[3] = {1, 2, 3};
   const HostBias on_host = HostBias::for_each_column(host_matrix(values, 1, 3, Type::f32));

@@ -118,6 +118,10 @@ class ProductWithEpilogue {
                   .c = {.buffer = c.name(), .rows = 4, .columns = 5},
                   .epilogue = {BufferView{.buffer = d.name(), .rows = 4, .columns = 5}, BiasView::for_each_column(bias.name())}};
 
+  /// Items of C without gaps; all have one A, B and D.
+  static Batch one_after_the_other(std::int64_t count) {
+    return {.count = count, .stride_a = 0, .stride_b = 0, .stride_c = 20, .stride_d = 0};
+  }
   /// For products' spans.
   template <class... Values>
   std::span<const std::int64_t> offsets(Values... values) {
@@ -180,6 +184,10 @@ TEST_CASE_FIXTURE(ProductWithEpilogue, "gemm: wrong buffers") {
       {[](Gemm& g) { g.c.buffer = 987654; }, "gemm: C of 4x5 with ld 5: 987654"},
       {[](Gemm& g) { g.epilogue.residual->buffer = 987654; }, "gemm: D of 4x5 with ld 5: 987654"},
       {[](Gemm& g) { g.epilogue.bias = BiasView::for_each_column(0); }, "the bias of 1x5 with ld 5: 0 is not"},
+      {[&](Gemm& g) { g.epilogue.bias = BiasView::for_each_output(bias.name()); },
+       "gemm: a bias for each output is a convolution's"},
+      {[&](Gemm& g) { g.epilogue.bias = BiasView::for_each_column(bias.name(), 0, Type::f16); },
+       "gemm: the bias is f16, and what it is added to is f32"},
       {[](Gemm& g) { g.a.offset_bytes = 4; }, "A of 4x3 with ld 3 needs 48 bytes from byte 4 on and leaves its buffer of 48"},
       {[](Gemm& g) { g.a.ld = 4; }, "A of 4x3 with ld 4 needs 60 bytes from byte 0 on and leaves its buffer of 48"},
       {[](Gemm& g) { g.b.offset_bytes = 4; }, "B of 3x5 with ld 5 needs 60 bytes from byte 4 on and leaves its buffer of 60"},
@@ -220,31 +228,42 @@ TEST_CASE_FIXTURE(ProductWithEpilogue, "gemm: overlap and wrong batches") {
        "C overlaps D"},
       {[&](Gemm& g) { squares(g, 0, 512, 1024), g.epilogue.bias = BiasView::for_each_row(large.name(), 1036); },
        "C overlaps the bias in buffer"},
-      {[&](Gemm& g) { squares(g, 0, 512, 1024), g.batch = {.count = 2, .stride_c = 3}; }, "items of the batch overlap in C"},
-      {[&](Gemm& g) { squares(g, 0, 512, 1024), g.batch = {.count = 3, .offsets_c = offsets(8, 0, 5)}; },
+      {[&](Gemm& g) { squares(g, 0, 512, 1024), g.batch = {.count = 2, .stride_a = 0, .stride_b = 0, .stride_c = 3}; },
        "items of the batch overlap in C"},
-      {[&](Gemm& g) { squares(g, 0, 512, 1024), g.batch.count = 2; }, "all 2 items would write the same C"},
-      {[&](Gemm& g) { squares(g, 0, 512, 1024), g.batch = {.count = 3, .stride_a = 128, .stride_c = 4}; }, "C overlaps A"},
+      {[&](Gemm& g) {
+         squares(g, 0, 512, 1024), g.batch = {.count = 3, .stride_a = 0, .stride_b = 0, .offsets_c = offsets(8, 0, 5)};
+       },
+       "items of the batch overlap in C"},
+      {[&](Gemm& g) { squares(g, 0, 512, 1024), g.batch = {.count = 2, .stride_a = 0, .stride_b = 0, .stride_c = 0}; },
+       "all 2 items would write the same C"},
+      {[&](Gemm& g) { squares(g, 0, 512, 1024), g.batch = {.count = 3, .stride_a = 128, .stride_b = 0, .stride_c = 4}; },
+       "C overlaps A"},
       // Batches.
       {[](Gemm& g) { g.batch.count = -1; }, "invalid: gemm: a batch of -1 items"},
-      {[](Gemm& g) { g.batch.count = most, g.batch.stride_c = 20; }, "more bytes than 64 bits count"},
-      {[](Gemm& g) { g.batch.count = std::int64_t{1} << 50, g.batch.stride_c = 20; }, "leaves its buffer of 80"},
+      {[&](Gemm& g) { g.batch = one_after_the_other(2), g.batch.stride_b = Batch::unsaid; },
+       "gemm: a batch of 2 items, and the stride of B is not said"},
+      {[&](Gemm& g) { g.batch = one_after_the_other(2), g.batch.stride_d = Batch::unsaid; }, "the stride of D is not said"},
+      {[&](Gemm& g) { g.batch = one_after_the_other(most); }, "more bytes than 64 bits count"},
+      {[&](Gemm& g) { g.batch = one_after_the_other(std::int64_t{1} << 50); }, "leaves its buffer of 80"},
       {[&](Gemm& g) {
          squares(g, 0, 512, 1024), g.batch = {.count = std::int64_t{1} << 40, .stride_a = 4, .stride_b = 4, .stride_c = 4};
        },
        "leaves its buffer of 4096"},
-      {[](Gemm& g) { g.batch.count = 2, g.batch.stride_a = -1, g.batch.stride_c = 20; }, "a stride is not negative"},
-      {[&](Gemm& g) { g.batch = {.count = 2, .stride_b = -most, .stride_c = 20, .alphas = scalars(1, 1)}; },
+      {[&](Gemm& g) { g.batch = one_after_the_other(2), g.batch.stride_a = -2; }, "a stride is not negative"},
+      {[&](Gemm& g) { g.batch = one_after_the_other(2), g.batch.stride_b = -most, g.batch.alphas = scalars(1, 1); },
        "a stride is not negative"},
-      {[&](Gemm& g) { g.batch = {.count = 3, .stride_b = most, .stride_c = 20, .alphas = scalars(1, 1, 1)}; },
+      {[&](Gemm& g) { g.batch = one_after_the_other(3), g.batch.stride_b = most, g.batch.alphas = scalars(1, 1, 1); },
        "more bytes than 64 bits count"},
-      {[](Gemm& g) { g.batch = {.count = 2, .stride_c = 20}; }, "C of 4x5 with ld 5 needs 160 bytes from byte 0 on and leaves"},
+      {[&](Gemm& g) { g.batch = one_after_the_other(2); }, "C of 4x5 with ld 5 needs 160 bytes from byte 0 on and leaves"},
       {[&](Gemm& g) { g.batch.offsets_b = offsets(1); }, "B of 3x5 with ld 5 needs 64 bytes"},
       {[&](Gemm& g) { g.batch.offsets_a = offsets(most); }, "more bytes than 64 bits count"},
-      {[&](Gemm& g) { squares(g, 0, 512, 1024), g.batch = {.count = 2, .offsets_c = offsets(4, -4)}; }, "offset of C is -4"},
+      {[&](Gemm& g) {
+         squares(g, 0, 512, 1024), g.batch = {.count = 2, .stride_a = 0, .stride_b = 0, .offsets_c = offsets(4, -4)};
+       },
+       "offset of C is -4"},
       {[&](Gemm& g) { g.batch = {.count = 3, .offsets_d = offsets(0, 20)}; }, "2 offsets of D for a batch of 3"},
       {[&](Gemm& g) { g.batch.alphas = scalars(1, 2); }, "2 alphas for a batch of 1"},
-      {[&](Gemm& g) { g.batch = {.count = 2, .stride_c = 20, .betas = scalars(1)}; }, "1 betas for a batch of 2"},
+      {[&](Gemm& g) { g.batch = one_after_the_other(2), g.batch.betas = scalars(1); }, "1 betas for a batch of 2"},
       {[&](Gemm& g) { type_all(g, Type::i32), g.batch.alphas = scalars(0.5); }, "alpha is 0.5, which"}};
   check(wrong);
 }
@@ -280,7 +299,7 @@ TEST_CASE("gemm: wrong options and workspaces") {
   check("the workspace overlaps B", [&](Gemm& g, PlanOptions&) { g.workspace = {b.name(), 0, 64}; });
   check("the workspace overlaps C", [&](Gemm& g, PlanOptions&) { g.c.buffer = memory.name(), g.c.offset_bytes = 78; });
   check("the workspace overlaps the bias",
-        [&](Gemm& g, PlanOptions&) { g.epilogue.bias = BiasView::for_each_row(g.workspace->buffer, 72); });
+        [&](Gemm& g, PlanOptions&) { g.epilogue.bias = BiasView::for_each_row(g.workspace->buffer, 72, Type::f16); });
   check("need a workspace of at least 4 bytes, and the limit is 3",
         [](Gemm& g, PlanOptions& o) { g.workspace.reset(), o.workspace_bytes = 3; });
   check("invalid: make_plan: a slice of -1x0 workgroups",
@@ -405,7 +424,7 @@ TEST_CASE("memory that the driver refuses: the engine's own buffers, with the by
   const Gemm items{.a = {.buffer = x.name(), .rows = 2, .columns = 2},
                    .b = {.buffer = x.name(), .rows = 2, .columns = 2, .offset_bytes = 512},
                    .c = {.buffer = y.name(), .rows = 2, .columns = 2},
-                   .batch = {.count = 3, .offsets_c = offsets}};
+                   .batch = {.count = 3, .stride_a = 0, .stride_b = 0, .offsets_c = offsets}};
   const Gemm plain{.a = items.a, .b = items.b, .c = {.buffer = y.name(), .rows = 2, .columns = 2, .offset_bytes = 1024}};
   const std::vector<std::byte> before = c.read(), y_before = y.read();
   test::limit_buffers(1);

@@ -161,7 +161,7 @@ struct Plain {
             .filters = {.buffer = b.name(), .size = {3, 3}},
             .output = {.buffer = c.name(), .size = {4, 4}},
             .padding = Padding::same_upper(),
-            .bias = BufferPlace{b.name()}};
+            .bias = BiasView::for_each_output(b.name())};
   }
 };
 
@@ -263,7 +263,7 @@ std::vector<BufferUse> products() {
           {"A of a batch's items", product([](Gemm& gemm, unsigned buffer) {
              static const std::int64_t offsets[] = {16, 0};
              gemm.a.buffer = buffer;
-             gemm.batch = {.count = 2, .stride_c = 16, .offsets_a = offsets};
+             gemm.batch = {.count = 2, .stride_b = 0, .stride_c = 16, .stride_d = 0, .offsets_a = offsets};
            })},
           {"A of a job",
            [](unsigned buffer) {
@@ -287,7 +287,8 @@ std::vector<BufferUse> convolutions() {
   return {{"the input", convolved([](Convolution& it, unsigned buffer) { it.input.buffer = buffer; })},
           {"the filters", convolved([](Convolution& it, unsigned buffer) { it.filters.buffer = buffer; })},
           {"the output", convolved([](Convolution& it, unsigned buffer) { it.output.buffer = buffer; })},
-          {"the convolution's bias", convolved([](Convolution& it, unsigned buffer) { it.bias->buffer = buffer; })},
+          {"the convolution's bias",
+           convolved([](Convolution& it, unsigned buffer) { it.bias = BiasView::for_each_output(buffer); })},
           {"the residual", convolved([](Convolution& it, unsigned buffer) {
              it.residual = it.output;
              it.residual->buffer = buffer;

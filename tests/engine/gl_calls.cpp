@@ -93,7 +93,7 @@ TEST_CASE("a repeated product makes the declared calls and no other") {
   const Gemm items{.a = made.a.view(0, 0, 20, 50),
                    .b = product.b,
                    .c = {product.c.buffer, 20, 30},
-                   .batch = {.count = 2, .offsets_c = offsets}};
+                   .batch = {.count = 2, .stride_a = 0, .stride_b = 0, .offsets_c = offsets}};
   const DeviceMatrix a16(engine, 20, 300, Type::f16), b16(engine, 300, 10, Type::f16), c16(engine, 20, 10, Type::f16);
   const Gemm windows{.a = a16.view(), .b = b16.view(), .c = c16.view()};
   const PlanOptions short_k = test::with_short_loops(engine);

@@ -69,6 +69,7 @@ TEST_CASE("convolutions: a workspace of as many bytes as the plan says is enough
       continue;
     }
     CHECK(plan.workspace_bytes <= options.workspace_bytes);
+    CHECK(engine.workspace_bytes(conv, options) == plan.workspace_bytes);
     const std::uint64_t seed = random.bits();
     used += plan.workspace_bytes > 0 && plan.pieces > 1 ? 1 : 0;
     if (!test::part().has(static_cast<std::size_t>(i))) continue;
@@ -86,7 +87,7 @@ TEST_CASE("convolutions: nothing to read or to write, one pixel, and filters lar
                           .filters = {.size = {3, 3}},
                           .output = {.channels = 6},
                           .padding = Padding::both({2, 2}),
-                          .bias = BufferPlace{}};
+                          .bias = BiasView::for_each_output(0)};
   unsigned seed = 400;
   const auto check = [&](const char* what, const auto& change) {
     for (const TensorLayout layout : {TensorLayout::nhwc, TensorLayout::nchw})
@@ -194,7 +195,7 @@ TEST_CASE("convolutions: types, bias, residual and activation, one to three dime
                        .padding = Padding::both(Extents::all(dimensions, 1))};
       if (dimensions == 2) conv.input.layout = conv.output.layout = TensorLayout::nchw;
       conv.alpha = 2;
-      conv.bias = BufferPlace{};
+      conv.bias = BiasView::for_each_output(0, 0, types.output);
       conv.residual = TensorView{};
       if (!is_integer(types.output)) conv.activation = Activation::relu();
       CAPTURE(fmt::format("{} with {} to {}, {} dimensions", to_string(types.input), to_string(types.filters),
@@ -265,11 +266,12 @@ TEST_CASE("convolutions: pieces of images and of rows, within a workspace and wi
   options = {};
   options.workspace_bytes = 64;
   CHECK_THROWS_WITH_AS(
-      make_plan(engine, problem_of(test::completed({.input = {.size = {8, 8}, .channels = 4},
-                                                   .filters = {.size = {3, 3}},
-                                                   .output = {.channels = 3},
-                                                   .padding = Padding::same_upper()})),
-                  options),
+      make_plan(engine,
+                problem_of(test::completed({.input = {.size = {8, 8}, .channels = 4},
+                                            .filters = {.size = {3, 3}},
+                                            .output = {.channels = 3},
+                                            .padding = Padding::same_upper()})),
+                options),
       fmt::format(
           "convolve: one row of output takes a copy of 480 bytes of input; a workspace of 64 bytes and bindings of {} bytes "
           "have room for 32",
@@ -312,7 +314,7 @@ Check checked(Engine& engine, Convolution conv, const Matrix<float>& input, cons
   engine.convolve(conv);
   const Matrix<float> got = y.download<float>();
   if (output) *output = got;
-  return check_convolution(problem_of(conv), input.elements(), filters.elements(), got.elements());
+  return check_convolution(conv, input.elements(), filters.elements(), got.elements());
 }
 
 }  // namespace
@@ -427,8 +429,7 @@ TEST_CASE("convolutions: ONNX's and TensorFlow's padding, and the sizes of outpu
   CHECK(test::fault_of_convolution(test::engine(), more, 3) == "");
   // An even filter adds one more on one side.
   const auto before = [](Padding padding) {
-    return problem_of({.input = {.size = {8}}, .filters = {.size = {4}}, .output = {.size = {8}}, .padding = padding})
-        .before[2];
+    return problem_of({.input = {.size = {8}}, .filters = {.size = {4}}, .output = {.size = {8}}, .padding = padding}).before[2];
   };
   CHECK(before(Padding::same_upper()) == 1);
   CHECK(before(Padding::same_lower()) == 2);
@@ -481,7 +482,12 @@ TEST_CASE("convolutions: what is wrong is refused with the numbers") {
           "convolve: the input of 1x288 with ld 288 needs 1152 bytes from byte 0 on and leaves its buffer of 64");
   refused([&](Convolution& c) { c.output.buffer = large.name(); }, "convolve: the output overlaps the input in buffer");
   refused([&](Convolution& c) { c.output.offset_bytes = 2; }, "which is no multiple of its element's 4 bytes");
-  refused([&](Convolution& c) { c.bias = BufferPlace{small.name(), 48}; }, "convolve: the bias of 1x8 with ld 8 needs 32 bytes");
+  refused([&](Convolution& c) { c.bias = BiasView::for_each_output(small.name(), 48); },
+          "convolve: the bias of 1x8 with ld 8 needs 32 bytes");
+  refused([&](Convolution& c) { c.bias = BiasView::for_each_column(large.name()); },
+          "convolve: a bias for each row or column is a product's");
+  refused([&](Convolution& c) { c.bias = BiasView::for_each_output(large.name(), 0, Type::bf16); },
+          "convolve: the bias is bf16, and what it is added to is f32");
   refused([&](Convolution& c) { c.filters.type = Type::i8; },
           "convolve: the input is f32 and the filters are i8: their products have no common type of sums");
   refused([&](Convolution& c) { c.filters.quantization = QuantizedFormat::q8_0, c.filters.layout = FilterLayout::hwio; },

@@ -110,7 +110,7 @@ TEST_CASE("depthwise: types, odd numbers of channels among them, with a bias, a 
       conv.alpha = 2;
       conv = test::completed(conv);
       if (input != Type::f64) conv.residual = conv.output;
-      if (input != Type::c64) conv.bias = BufferPlace{};
+      if (input != Type::c64) conv.bias = BiasView::for_each_output(0, 0, output);
       if (accumulator(input) == Type::f32) conv.activation = Activation::relu();
       CAPTURE(fmt::format("number {}: {} by {} to {}, {} channels", seed, to_string(input), to_string(filters), to_string(output),
                           channels));
@@ -143,7 +143,7 @@ TEST_CASE("depthwise: on a device with small bindings, few storage buffers, smal
   Engine engine = test::own_engine(options);
   Convolution conv = test::completed(of_channels(24));
   check_depthwise(engine, conv, 1);
-  conv.bias = BufferPlace{};
+  conv.bias = BiasView::for_each_output(0);
   conv.activation = Activation::relu();
   check_depthwise(engine, conv, 2);
   conv.residual = conv.output;  // one buffer too many
@@ -167,7 +167,7 @@ TEST_CASE("depthwise: what is no depthwise convolution runs as products") {
   // With alpha = 0 nothing of the input is read.
   conv = test::completed(of_channels(8));
   conv.alpha = 0;
-  conv.bias = BufferPlace{};
+  conv.bias = BiasView::for_each_output(0);
   CHECK(test::fault_of_convolution(engine, conv, 1) == "");
 }
 

@@ -241,7 +241,7 @@ TEST_CASE("interleaved blocks of one buffer are apart, shared elements are not")
   // Items of a batch whose C lie among each other: the second lies beside the first, the third on its second row.
   const DeviceMatrix one(engine, random_matrix(2, 2, 1)), all(engine, 1, 12);
   Gemm items{.a = one.view(), .b = one.view(), .c = {.buffer = all.view().buffer, .rows = 2, .columns = 2, .ld = 4}};
-  items.batch = {.count = 2, .stride_c = 2};
+  items.batch = {.count = 2, .stride_a = 0, .stride_b = 0, .stride_c = 2};
   CHECK_NOTHROW(engine.gemm(items));
   items.batch.count = 3;
   CHECK_THROWS_WITH_AS(engine.gemm(items), doctest::Contains("items of the batch overlap in C"), std::invalid_argument);

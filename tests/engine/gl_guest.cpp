@@ -218,8 +218,10 @@ void visit(GLenum pending, Messages& messages) {
   activation.epilogue.activation = Activation::tanh();
   nothing.alpha = 0;
   in_space.workspace = Workspace{space->view().buffer, 48, 4 * 8192 - 48};
-  const Gemm batch{
-      .a = a->view(0, 0, 4, 4), .b = b->view(0, 0, 4, 4), .c = c->view(0, 0, 4, 4), .batch = {.count = 3, .stride_c = 40}};
+  const Gemm batch{.a = a->view(0, 0, 4, 4),
+                   .b = b->view(0, 0, 4, 4),
+                   .c = c->view(0, 0, 4, 4),
+                   .batch = {.count = 3, .stride_a = 0, .stride_b = 0, .stride_c = 40}};
   const std::vector<std::int64_t> offsets{80, 0, 40};
   const std::vector<Scalar> alphas{1, 2, 3};
   Gemm items = batch;

@@ -93,8 +93,8 @@ TEST_CASE("a repeated product in a scope: only programs, bindings, uniforms, bar
     CHECK(called.at("glDispatchCompute") == 10 * report.dispatches);
     const Plan ran = test::plan_that_ran(engine, problem_of(repeated.gemm), repeated.options, report);
     const double ratio = static_cast<double>(test::all_calls()) / 10 / static_cast<double>(by_hand(ran));
-    MESSAGE(fmt::format("GL calls of a repeated product in a scope over a dispatch by hand, {}: {:.3g} ({} for 10)", repeated.name,
-                        ratio, text(called)));
+    MESSAGE(fmt::format("GL calls of a repeated product in a scope over a dispatch by hand, {}: {:.3g} ({} for 10)",
+                        repeated.name, ratio, text(called)));
     CHECK(ratio <= (report.dispatches == 1 ? 1.0 : 1.5));
   }
 }
@@ -112,7 +112,7 @@ TEST_CASE("enqueueing a repeated product allocates nothing") {
   epilogue.gemm.epilogue = {residual.view(), BiasView::for_each_column(bias.view().buffer), Activation::relu()};
   Repeated batch("a batch", engine, 40, 30, 50, "small");
   batch.gemm.a.rows = batch.gemm.c.rows = 4;
-  batch.gemm.batch = {.count = 10, .stride_a = 200, .stride_c = 120};
+  batch.gemm.batch = {.count = 10, .stride_a = 200, .stride_b = 0, .stride_c = 120};
   for (const bool scoped : {true, false})
     for (const Repeated* repeated : std::initializer_list<const Repeated*>{&naive, &packed, &row, &own, &epilogue, &batch}) {
       CAPTURE(repeated->name);
@@ -157,9 +157,10 @@ TEST_CASE("to ask for the context takes less than a microsecond, and adds little
                                    }));
       }
   }
-  MESSAGE(fmt::format("a product's call with check_context over one without, N = 64, in turns: {:.3g} ({:.2f} and {:.2f} us); "
-                      "check_context alone: {:.3f} us",
-                      ratio(), product[1] * 1e6, product[0] * 1e6, alone() * 1e6));
+  MESSAGE(
+      fmt::format("a product's call with check_context over one without, N = 64, in turns: {:.3g} ({:.2f} and {:.2f} us); "
+                  "check_context alone: {:.3f} us",
+                  ratio(), product[1] * 1e6, product[0] * 1e6, alone() * 1e6));
   CHECK_TIME(ratio() <= 1.05);
   CHECK_TIME(alone() < 1e-6);
 }
@@ -174,7 +175,7 @@ TEST_CASE("a repeated convolution in a scope makes a product's calls and no othe
                           .filters = {.buffer = name(filters), .size = {3, 3}},
                           .output = {.buffer = name(output), .size = {8, 8}, .channels = 8},
                           .padding = Padding::same_upper(),
-                          .bias = BufferPlace{name(bias)},
+                          .bias = BiasView::for_each_output(name(bias)),
                           .activation = Activation::relu()};
   Convolution grouped = plain, depthwise = plain;
   grouped.groups = 2;

@@ -41,7 +41,8 @@ void run_apart(Engine& engine, const Mlp& mlp, const PlanOptions& options) {
       const std::int64_t outputs = layer.op == Op::none ? layer.weights.rows : layer.weights.columns;
       product.c = between.emplace_back(engine, outputs, mlp.input.columns, Type::f32).view();
     }
-    if (layer.bias) product.epilogue.bias = BiasView::for_each_row(layer.bias->buffer, layer.bias->offset_bytes);
+    if (layer.bias)
+      product.epilogue.bias = BiasView::for_each_row(layer.bias.buffer(), layer.bias.offset_bytes(), layer.bias.type());
     product.epilogue.activation = layer.activation;
     engine.gemm(product, options);
     input = product.c;
@@ -178,7 +179,7 @@ TEST_CASE("networks: doubles run as products") {
   Engine& engine = test::engine();
   const DeviceMatrix w(engine, Matrix<double>{{1, 2}, {-3, 1}}), v(engine, Matrix<double>{{1, 1}}),
       x(engine, Matrix<double>{{1, 2, 0}, {1, 0, 3}}), y(engine, 1, 3, Type::f64);
-  const MlpLayer layers[] = {{.weights = w.view(), .activation = Activation::relu()}, {.weights = v.view()}};
+  const std::vector<MlpLayer> layers = {{.weights = w.view(), .activation = Activation::relu()}, {.weights = v.view()}};
   const Mlp mlp{.layers = layers, .input = x.view(), .output = y.view()};
   CHECK(make_plan(engine, problem_of(mlp)).groups.size() == 2);
   engine.run(mlp);
@@ -191,8 +192,8 @@ TEST_CASE("networks: complex numbers run as products") {
   Engine& engine = test::engine();
   const DeviceMatrix w(engine, Matrix<Complex>{{{0, 1}, 2}, {1, {1, -1}}}), v(engine, Matrix<Complex>{{1, {0, 2}}}),
       x(engine, Matrix<Complex>{{1, {0, 1}}, {2, 0}}), b(engine, Matrix<Complex>{{{0, 3}, -2}}), y(engine, 1, 2, Type::c64);
-  const MlpLayer layers[] = {{.weights = w.view(), .bias = BufferPlace{b.view().buffer, b.view().offset_bytes}},
-                             {.weights = v.view()}};
+  const std::vector<MlpLayer> layers = {{.weights = w.view(), .bias = BiasView::for_each_output(b.view().buffer, 0, Type::c64)},
+                                        {.weights = v.view()}};
   const Mlp mlp{.layers = layers, .input = x.view(), .output = y.view()};
   CHECK(make_plan(engine, problem_of(mlp)).groups.size() == 2);
   engine.run(mlp);
@@ -216,15 +217,16 @@ TEST_CASE("networks: layers of quantised weights run as products") {
     const Matrix<float> input = random_matrix(256, 70, 3);
     const DeviceMatrix v(engine, host[1].weights), u(engine, host[2].weights), bias(engine, Matrix<float>(1, 5, host[2].bias)),
         x(engine, input), y(engine, 5, 70);
-    const MlpLayer layers[] = {{.weights = {.buffer = w.name(),
-                                            .rows = 24,
-                                            .columns = 256,
-                                            .quantization = codes.quantization,
-                                            .scales = {scales.name(), 0},
-                                            .zeros = {zeros.name(), 0}},
-                                .activation = Activation::relu()},
-                               {.weights = v.view(), .activation = Activation::relu()},
-                               {.weights = u.view(), .bias = BufferPlace{bias.view().buffer, bias.view().offset_bytes}}};
+    const std::vector<MlpLayer> layers = {
+        {.weights = {.buffer = w.name(),
+                     .rows = 24,
+                     .columns = 256,
+                     .quantization = codes.quantization,
+                     .scales = {scales.name(), 0},
+                     .zeros = {zeros.name(), 0}},
+         .activation = Activation::relu()},
+        {.weights = v.view(), .activation = Activation::relu()},
+        {.weights = u.view(), .bias = BiasView::for_each_output(bias.view().buffer, bias.view().offset_bytes)}};
     const Mlp mlp{.layers = layers, .input = x.view(), .output = y.view()};
     const MlpPlan plan = make_plan(engine, problem_of(mlp));
     REQUIRE(!plan.groups.empty());
@@ -274,7 +276,13 @@ TEST_CASE("networks: what is wrong is refused, and nothing is written") {
           [](Mlp&, auto& layers) { layers[1].weights.columns = 7; });
   refused("layer 0 of 2 has 4 inputs, and the input has 5 rows", [](Mlp& mlp, auto&) { mlp.input.rows = 5; });
   refused("the output is 3x10, and the last layer gives 2x10", [](Mlp& mlp, auto&) { mlp.output.rows = 3; });
-  refused("layer 1 of 2: the bias of 1x2", [](Mlp&, auto& layers) { layers[1].bias->offset_bytes = 1 << 20; });
+  refused("layer 1 of 2: the bias of 1x2",
+          [](Mlp&, auto& layers) { layers[1].bias = BiasView::for_each_output(layers[1].bias.buffer(), 1 << 20); });
+  refused("layer 0 of 2: the bias is f16, and what it is added to is f32", [](Mlp&, auto& layers) {
+    layers[0].bias = BiasView::for_each_output(layers[0].bias.buffer(), layers[0].bias.offset_bytes(), Type::f16);
+  });
+  refused("layer 1 of 2: a bias for each row or column is a product's",
+          [](Mlp&, auto& layers) { layers[1].bias = BiasView::for_each_row(layers[1].bias.buffer()); });
   refused("layer 0 of 2: W of 8x4", [](Mlp&, auto& layers) { layers[0].weights.offset_bytes = 1 << 20; });
   refused("the output overlaps the input",
           [](Mlp& mlp, auto&) { mlp.output.buffer = mlp.input.buffer, mlp.output.offset_bytes = mlp.input.offset_bytes; });

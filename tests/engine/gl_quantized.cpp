@@ -191,13 +191,15 @@ TEST_CASE_FIXTURE(QuantisedProduct, "quantised operands: wrong formats, places a
        "gemm: A is q8_0 and B is f64: their products have no common type of sums"},
       {[](Gemm& g) { g.a.quantization = Quantization::nbits(5, 32); },
        "quantization: nbits has codes of 4 or 8 bits, and bits is 5"},
-      {[](Gemm& g) { g.batch = {.count = 2, .stride_a = 16, .stride_c = 12}; },
+      {[](Gemm& g) { g.batch = {.count = 2, .stride_a = 16, .stride_b = 0, .stride_c = 12}; },
        "gemm: A is q8_0, in blocks of 32 codes, and the distance of its items is 16, no multiple of that"},
-      {[&](Gemm& g) { g.batch = {.count = 2, .stride_c = 12, .offsets_a = within}; },
+      {[&](Gemm& g) { g.batch = {.count = 2, .stride_b = 0, .stride_c = 12, .offsets_a = within}; },
        "the distance of its items is 16, no multiple of that"},
-      {[&](Gemm& g) { g.a.rows = g.c.rows = 1, g.batch = {.count = 2, .stride_c = 3, .offsets_a = within_first}; },
+      {[&](Gemm& g) { g.a.rows = g.c.rows = 1, g.batch = {.count = 2, .stride_b = 0, .stride_c = 3, .offsets_a = within_first}; },
        "gemm: an item's offset of A is 16, and A is q8_0: it is a multiple of 32"},
-      {[](Gemm& g) { g.a.quantization = Quantization::per_row(), g.batch = {.count = 2, .stride_a = 32, .stride_c = 12}; },
+      {[](Gemm& g) {
+         g.a.quantization = Quantization::per_row(), g.batch = {.count = 2, .stride_a = 32, .stride_b = 0, .stride_c = 12};
+       },
        "gemm: A is per_row, and the distance of its items is 32, no multiple of its ld of 64"}};
   check(wrong);
 }
@@ -210,7 +212,7 @@ TEST_CASE_FIXTURE(QuantisedProduct, "quantised operands: wrong buffers") {
        "gemm: A of 4x64 with ld 64 needs 272 bytes from byte 2 on and leaves its buffer of 272"},
       {[&](Gemm& g) { g.a.buffer = odd.name(); },
        "gemm: A of 4x64 with ld 64 has elements of q8_0 in a buffer of 274 bytes, which is no multiple of 4"},
-      {[](Gemm& g) { g.batch = {.count = 2, .stride_a = 32}, g.c.rows = g.a.rows = 4, g.batch.stride_c = 12; },
+      {[](Gemm& g) { g.batch = {.count = 2, .stride_a = 32, .stride_b = 0}, g.c.rows = g.a.rows = 4, g.batch.stride_c = 12; },
        "needs 306 bytes from byte 0 on and leaves its buffer of 272"},
       {[&](Gemm& g) { by_group(g), g.a.scales.buffer = 0; },
        "the scales of A of 1x8 with ld 8: 0 is not the name of a buffer object"},

@@ -76,8 +76,8 @@ TEST_CASE("more than 65535 groups along x, y and z") {
     view.columns = 1;
     return view;
   };
-  engine.gemm({.a = item(a), .b = item(b), .c = item(d), .batch = {.count = many, .stride_a = 1, .stride_c = 1}}, options,
-              &report);
+  engine.gemm({.a = item(a), .b = item(b), .c = item(d), .batch = {.count = many, .stride_a = 1, .stride_b = 0, .stride_c = 1}},
+              options, &report);
   CHECK((report.dispatches > 1) == !fits(2));
   CHECK_RESULT(d.download() == c);
 }
@@ -225,7 +225,8 @@ TEST_CASE("what is wrong with bands is refused with the numbers, and nothing is 
         "gemm: C shares buffer " + std::to_string(good.c.bands[0]) + " with B, and C lies in bands");
   CHECK(refused([&](Gemm& g) { g.epilogue.bias = BiasView::for_each_column(good.c.bands[1]); }) ==
         "gemm: C overlaps the bias in buffer " + std::to_string(good.c.bands[1]));
-  CHECK(contains(refused([&](Gemm& g) { g.batch.count = 2; }), "lies in bands of 8 lines, and there is a batch of 2 items"));
+  CHECK(contains(refused([&](Gemm& g) { g.batch = {.count = 2, .stride_a = 0, .stride_b = 0, .stride_c = 0}; }),
+                 "lies in bands of 8 lines, and there is a batch of 2 items"));
   const std::vector<Scalar> alphas{2};
   CHECK(contains(refused([&](Gemm& g) { g.batch.alphas = alphas; }), "scalars of its own"));
   const Gemm residual{.a = good.a, .b = good.b, .c = good.c, .epilogue = {.residual = good.c}};

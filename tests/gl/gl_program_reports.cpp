@@ -115,7 +115,7 @@ TEST_CASE("program reports: compile() says what the driver said of each stage, a
     CHECK(count(reports[i].messages, spilling) == 1);
     if (reports[i].messages.size() > 1) continue;  // a driver that says something itself: its words come first
     CHECK(reports[i].statistics.fills == 156);
-    CHECK(spills(reports[i].statistics));
+    CHECK(spills(reports[i].statistics) == Spills::some);
   }
   // Compiled again: the programs are there, and the driver says nothing new.
   at_dispatch = "";

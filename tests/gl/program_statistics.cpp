@@ -50,10 +50,11 @@ TEST_CASE("Intel's driver tells of each width: those of the one that runs count"
   };
   CHECK(parse({warning, simd8, "SIMD32 shader inefficient"}) ==
         "spills 99, fills 156, instructions 2623, subgroup width 8, cycles 138644");
-  CHECK(spills(parse_statistics(std::vector{simd8})));
+  CHECK(spills(parse_statistics(std::vector{simd8})) == Spills::some);
   const std::string wide = with("16", "0:0", "77"), wider_spills = with("32", "4:0", "78"), wider = with("32", "0:0", "79");
   const std::string of_wide = "spills 0, fills 0, instructions 77, subgroup width 16, cycles 1000";
   CHECK(parse({simd8, wide}) == of_wide);
+  CHECK(spills(parse_statistics(std::vector{wide})) == Spills::none);
   CHECK(parse({wide, simd8}) == of_wide);
   CHECK(parse({simd8, wide, wider_spills}) == of_wide);
   CHECK(parse({simd8, wide, wider}) == "spills 0, fills 0, instructions 79, subgroup width 32, cycles 1000");
@@ -69,7 +70,7 @@ TEST_CASE("NVIDIA's GPUs by Mesa: NVK behind zink, and nouveau") {
   const std::vector<std::string> nouveau{"type: 4, local: 0, shared: 0, gpr: 4, inst: 5, bytes: 56, cached: 1020",
                                          "type: 5, local: 256, shared: 8448, gpr: 145, inst: 1855, bytes: 19792, cached: 35744"};
   CHECK(parse(nouveau) == "registers 145, local bytes 256, shared bytes 8448, instructions 1855");
-  CHECK_FALSE(spills(parse_statistics(nouveau)));
+  CHECK(spills(parse_statistics(nouveau)) == Spills::untold);
 }
 
 TEST_CASE("Apple's GPUs: registers are of 32 bits, occupancy is in subgroups; the first program is ours") {

@@ -4,6 +4,7 @@
 #include <glgemm/error.hpp>
 #include <glgemm/inspect.hpp>
 
+#include "plan/choose.hpp"
 #include "support/messages.hpp"
 
 using namespace glgemm;
@@ -37,12 +38,15 @@ TEST_CASE("cublas: why it cannot run a product, as a sentence") {
                                                           {VendorLibrary::other_device, "does not know the device"},
                                                           {VendorLibrary::no_library, "no libcublas was found"},
                                                           {VendorLibrary::failed, "does not start"},
-                                                          {VendorLibrary::left_alone, "failed three times in a row"},
-                                                          {VendorLibrary::uncut, "jobs, streams and convolutions are cut"}};
+                                                          {VendorLibrary::left_alone, "failed three times in a row"}};
   for (const auto& [state, text] : states) {
     limits.vendor = state;
     CHECK(contains(reason(square(64), limits), text));
   }
+  const PlanOptions forced{.kernel = parse_kernel("cublas")};
+  const PlannerInputs of_a_job(with_library(), forced, {.by_shaders = true});
+  CHECK(contains(message_of<Unsupported>([&] { make_plan(square(64), of_a_job, forced); }),
+                 "jobs, streams and convolutions are cut"));
   const auto changed = [](const auto& change, Type type = Type::f16) {
     Problem problem = square(64, type);
     if (type == Type::i8) problem.b.layout = Layout::column_major;

@@ -66,9 +66,7 @@ TEST_CASE_TEMPLATE("results of 16 bits round as the host does, with every kernel
     const DeviceMatrix results(engine, 1, count, type_of<T>());
     Gemm gemm{.a = one.view(), .b = one.view(), .c = results.view()};
     gemm.c.columns = 1;
-    gemm.batch.count = count;
-    gemm.batch.stride_c = 1;
-    gemm.batch.alphas = alphas;
+    gemm.batch = {.count = count, .stride_a = 0, .stride_b = 0, .stride_c = 1, .alphas = alphas};
     engine.gemm(gemm, {.kernel = kernel});
     const Matrix<T> got = results.template download<T>();
     for (std::int64_t i = 0; i < count; ++i) {

@@ -37,7 +37,7 @@ same 'Fortran order and a transpose' '--device-memory-limit 48K --memory-limit 6
 cp whole.npy C0.npy
 same 'converted, with beta' '--device-memory-limit 96K' A.npy BT.npy --op-b t --type f32 --alpha -2 --beta 3 --c C0.npy
 same 'float16' '--memory-limit 64KiB' A.npy B.npy --type f16
-same 'accelerators' '--accelerators all --memory-limit 128K --budget 1' A.npy B.npy
+same 'accelerators' '--accelerators all --memory-limit 128K --max-dispatch 1' A.npy B.npy
 grep -q ' accelerators*: ' stdout || fail "accelerators: it says $(cat stdout)"
 "$glgemm" multiply A.npy B.npy -o whole.npy >stdout 2>stderr
 "$glgemm" multiply A.npy B.npy -o streamed.npy --resume >stdout 2>stderr || fail "nothing to go on with: $(cat stderr)"
@@ -184,7 +184,7 @@ fi
 bad 'too small a limit' 'is too small for any piece; the least is' A.npy B.npy -o C.npy --memory-limit 1K
 bad 'a limit of nothing' "--memory-limit: '0' is not a number of bytes" A.npy B.npy -o C.npy --memory-limit 0
 bad 'no number' "--device-memory-limit: '12Q' is not a number of bytes" A.npy B.npy -o C.npy --device-memory-limit 12Q
-bad 'no budget' '--budget' A.npy B.npy -o C.npy --budget 0
+bad 'no time for a dispatch' '--max-dispatch' A.npy B.npy -o C.npy --max-dispatch 0
 bad 'no such accelerator' 'no such device' A.npy B.npy -o C.npy --accelerators 'no such device'
 bad 'a device and accelerators' 'excludes' A.npy B.npy -o C.npy --accelerators all --device 0
 bad 'check full' '--check full needs the whole matrices in memory' A.npy B.npy -o C.npy --memory-limit 64K --check full

@@ -179,7 +179,7 @@ MUTANTS = [
     Mutant("each piece of a convolution copies the rows of the first one", "src/plan/convolution_steps.cpp",
            "  first[plan.axis] += input_row(plan, place.row);\n", "", (CONVOLUTIONS,)),
     Mutant("each group of a convolution has the bias of the first one", "src/engine/execute_convolution.cpp",
-           "convolution.bias->offset_bytes + output_channel * element_bytes(problem.output_type));", "convolution.bias->offset_bytes);",
+           "convolution.bias.offset_bytes() + output_channel * element_bytes(problem.output_type),", "convolution.bias.offset_bytes(),",
            (CONVOLUTIONS,)),
     Mutant("each step of a large copy reads what the first one does", "src/engine/execute_convolution.cpp",
            "begin + volume * work.volume, work.line", "begin, work.line", (CONVOLUTIONS,)),

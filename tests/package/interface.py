@@ -53,7 +53,8 @@ def declared(language, compiler, *include):
         work = pathlib.Path(work)
         text = run(compiler, "-E", "-x", language, *standard, "-DGLGEMM_STATIC", *(f"-I{each}" for each in include), "-", input=source)
         path = work / ("all" + ending)
-        path.write_text(own_lines(text, folder))
+        # Without initial values: ctags takes a std::function with one, and "x = y << 20;", for no members.
+        path.write_text(re.sub(r"(\w)(?:\{\}| = [^;{}()]*\{[^;{}()]*\}[^;{}()]*);", r"\1;", own_lines(text, folder)))
         name, kinds = ("C++", "cegmnpstufv") if language == "c++" else ("C", "egmpstufv")
         tags = run("ctags", "-f", "-", "--output-format=json", "--sort=no", f"--language-force={name}", f"--kinds-{name}={kinds}",
                    "--fields=+Sazst", path)
@@ -61,7 +62,11 @@ def declared(language, compiler, *include):
     for line in tags.splitlines():
         tag = json.loads(line)
         scope = tag.get("scope", "")
-        if tag.get("access") in ("private", "protected") or tag["kind"] == "namespace" or "__anon" in scope + tag["name"]:
+        if tag.get("access") in ("private", "protected") or tag["kind"] == "namespace" or "__anon" in tag["name"]:
+            continue
+        if "__anon" in scope:
+            if tag["kind"] == "enumerator":  # a constant of C
+                names.add(f"constant {tag['name']}")
             continue
         if language == "c" and not tag["name"].lower().startswith("glgemm") and not scope:
             continue

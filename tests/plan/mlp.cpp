@@ -37,7 +37,13 @@ void check_steps(const MlpPlan& plan, std::uint64_t seed) {
     if (!at) break;
     const Step& step = at->step;
     work += step.work;
+    const MlpPlan::Group& of = plan.groups[at->group];
+    if (!of.program) {
+      const Plan& product = of.products.at(at->product);
+      CHECK((product.transposed ? product.problem.m : product.problem.n) == std::min(plan.piece_samples, samples - at->sample));
+    }
     if (step.stage != Stage::layers) continue;
+    CHECK(at->product == 0);
     if (group != at->group || step.x0 == 0) {
       CHECK(step.barrier_before);
       covered = 0;

@@ -16,7 +16,7 @@ TEST_CASE("a network is the inputs of its first layer, and the outputs of each")
   CHECK(network.layers[1].weights.rows == 20);
   CHECK(network.layers[1].weights.columns == 64);
   CHECK(network.layers[1].weights.offset_bytes == 3 * 64 * 2);
-  CHECK(network.layers[2].bias->offset_bytes == (64 + 20) * 4);
+  CHECK(network.layers[2].bias.offset_bytes() == (64 + 20) * 4);
   CHECK(network.layers[1].activation == Activation::relu());
   CHECK(network.layers[2].activation == Activation());
   CHECK(network.weights_bytes == 2 * (3 * 64 + 64 * 20 + 20 * 4));

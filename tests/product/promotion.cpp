@@ -81,3 +81,19 @@ TEST_CASE("promotion: what holds the values of what") {
   CHECK_FALSE(holds(type_of("f4"), type_of("i4")));
   CHECK_FALSE(holds(type_of("i4"), type_of("u4")));
 }
+
+TEST_CASE("the host types of A and B and of C are those that were asked for") {
+  using namespace glgemm;
+  for (const Type type : all_types)
+    for (const Type c_type : all_types)
+      if (is_type_of_c(type, c_type))
+        with_types(type, c_type, [&]<class T, class C>(T, C) {
+          CHECK(glgemm::type_of<T>() == type);
+          CHECK(glgemm::type_of<C>() == c_type);
+        });
+  for (const Type narrow : {Type::f16, Type::bf16})  // of A or B, where the other is of another type
+    with_types(Type::f32, narrow, [&]<class T, class C>(T, C) {
+      CHECK(glgemm::type_of<T>() == Type::f32);
+      CHECK(glgemm::type_of<C>() == narrow);
+    });
+}

@@ -225,7 +225,7 @@ TEST_CASE("inspect says what ran before whom, what cannot run, and every stage")
   CHECK(run.out.find("  next ") < run.out.find("cannot run"));
   const ToolRun packed = run_tool("inspect --no-device --shape 64,64,16000 --split-k 4 --kernel blocked:panels=1");
   CAPTURE(packed.out);
-  for (const char* part : {"the caller", "stages        pack A    pack:workgroup=64 f32", "add up    reduce:workgroup=64 f32",
+  for (const char* part : {"the caller", "stages        pack_a    pack:workgroup=64 f32", "reduce    reduce:workgroup=64 f32",
                            "in 4 parts of 4,000, summed apart", "bytes: A's panels ", "any: A is brought into aligned panels"})
     CHECK(packed.out.find(part) != std::string::npos);
 }

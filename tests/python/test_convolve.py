@@ -173,7 +173,7 @@ def test_bad_input(engine):
         (call(d, w, out=engine.empty((1, 4, 4, 6))[..., ::2]), ValueError, "with gaps"),
         (call(d, w, out=d), ValueError, r"the output is \(1, 4, 4, 3\) and out is \(1, 5, 6, 2\)"),
         (call(d, integers((2, 1, 1, 2)), out=d), ValueError, "the output overlaps the input"),
-        (start(x, w, out=x), TypeError, "start_convolve: out is a ndarray, and a convolution of device arrays"),
+        (start(x, w, out=x), TypeError, "start_convolve: out is a ndarray, and a call with arrays on the device needs an Array"),
         (start(x, w, groups=3), ValueError, "start_convolve: x has 2 channels"),
         (start(x, w, strides=2), TypeError, "strides"),
     )

@@ -273,6 +273,7 @@ def test_log_and_options():
         assert engine.device["storage_block_bytes"] >= 1 << 24
         assert engine.device_memory_bytes > 1 << 20
         assert {type(engine.device[flag]) for flag in ("software", "device_clock", "f64")} == {bool}
+        assert engine.device["vendor_library"] == "not_asked"
     assert any(lines)
     with pytest.raises(ValueError, match="max_dispatch"):
         glgemm.Engine(max_dispatch=-1)
@@ -307,6 +308,12 @@ def test_references():
         d.T @ d
         glgemm.default_engine().start(1, d, b).result()
         glgemm.default_engine().start(1, d, b).cancel()
+        glgemm.matmul(d, b, report=glgemm.Report())
+        glgemm.default_engine().prepare(1, d, b, bias=np.ones(6, np.float32))
+        glgemm.explain(d, b)
+        with glgemm.default_engine().stopwatch() as watch:
+            d.T @ d
+        watch.elapsed()
         for bad in (lambda: glgemm.matmul(a, a), lambda: d @ d, lambda: glgemm.gemm(1j, a, b), lambda: d[9], lambda: d[:, ::2] @ b):
             with pytest.raises((ValueError, IndexError)):
                 bad()

@@ -114,6 +114,28 @@ def test_a_job_keeps_what_it_uses(engine):
     assert np.array_equal(engine.matmul(a, b), a @ b)
 
 
+def test_reports(engine):
+    a = engine.asarray(np.ones((500, 500), np.float32))
+    job, empty = engine.start(1, a, a), engine.start(1, a[:0], a)
+    nothing = {"advances": 0, "slices": 0, "dispatches": 0, "device_time": 0, "rate": 0}
+    assert empty.report() == nothing == job.report() | {"rate": 0}  # which the engine may have measured before
+    job.advance(budget=LITTLE)
+    begun = job.report()
+    assert begun["advances"] == 1 and begun["dispatches"] >= begun["slices"] >= 1 and begun["device_time"] >= 0
+    while not job.advance(0.01):
+        pass
+    engine.finish()
+    job.advance(1)  # hears of the rest
+    done = job.report()
+    assert done["slices"] > begun["slices"] and done["rate"] >= 0 and 0 < done["device_time"] < 60
+    assert job.advance(1) and job.report() == done
+    other = engine.start(1, a, a)
+    other.result()
+    assert 0 < other.report()["device_time"] < 60
+    other.cancel()
+    assert other.report()["slices"] >= 1
+
+
 def test_cancel(engine):
     a = integers((300, 300))
     job = engine.start(1, a, a)

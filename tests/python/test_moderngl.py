@@ -177,6 +177,50 @@ def test_a_network_on_buffers(context):
         assert context.error == "GL_NO_ERROR"
 
 
+def test_each_engine_of_a_context_is_another(context):
+    """With programs of its own; closing one leaves the others."""
+    a, lines = integers((20, 20)), []
+    with glgemm.Engine.current() as first, glgemm.Engine.current(log=lines.append, program_cache="") as second:
+        assert first is not second
+        d, e = first.asarray(a), second.asarray(a)
+        assert np.array_equal((d @ d).numpy(), a @ a) and not lines
+        second.prepare(1, e, e)
+        assert lines
+        before = lines.copy()
+        assert np.array_equal((e @ e).numpy(), a @ a) and lines == before
+        with pytest.raises(ValueError, match="different engines"):
+            d @ e
+        first.close()
+        assert np.array_equal((e @ e).numpy(), a @ a)
+
+
+def test_reports_and_stopwatches(context):
+    a, report = integers((40, 40)), glgemm.Report()
+    buffer = context.buffer(a.tobytes())
+    with glgemm.Engine.current() as engine:
+        x, watch, others = engine.wrap(buffer, (40, 40)), engine.stopwatch(), [engine.stopwatch()]
+        with watch, engine.scope():
+            c = glgemm.matmul(x, x, kernel="tiled:tile=8", report=report)
+        assert report.kernel == "tiled:tile=8" and 0 < report.kernel_time <= watch.elapsed()
+        assert np.array_equal(c.numpy(), a @ a) and context.error == "GL_NO_ERROR"
+        engine.prepare(1, x, x, 0, x)  # whose C is not written
+        assert np.array_equal(x.numpy(), a)
+        errors = []
+
+        def use(_):
+            for call in (watch.start, watch.elapsed, engine.stopwatch, lambda: engine.prepare(1, x, x)):
+                with pytest.raises(ValueError, match="of another thread"):
+                    call()
+                errors.append(call)
+            others.clear()  # is freed here, later
+
+        on_threads(use)
+        assert len(errors) == 4
+        assert np.array_equal((x @ x).numpy(), a @ a) and context.error == "GL_NO_ERROR"
+    with pytest.raises(ValueError, match="Stopwatch.elapsed: the engine is closed"):
+        watch.elapsed()
+
+
 def test_another_thread_is_refused(context):
     with glgemm.Engine.current() as engine:
         d = engine.asarray(np.ones((2, 2), np.float32))

@@ -62,7 +62,7 @@ def test_help_has_everything():
     for name in glgemm.__all__[:-1]:  # without __version__
         assert name in text
         assert len(getattr(glgemm, name).__doc__) > 30, name
-    for kind in (glgemm.Engine, glgemm.Array, glgemm.Accelerators, glgemm.Future, glgemm.Job, glgemm.Quantized, glgemm.Model):
+    for kind in (glgemm.Engine, glgemm.Array, glgemm.Accelerators, glgemm.Future, glgemm.Job, glgemm.Quantized, glgemm.Model, glgemm.Report, glgemm.Stopwatch):
         for name in vars(kind):
             if not name.startswith("_") and name != "progress":
                 assert getattr(kind, name).__doc__, f"{kind.__name__}.{name}"
@@ -167,7 +167,7 @@ def test_stubs_are_those_of_the_extension():
 
     stubbed = set(re.findall(r"^(?:class |def )?([^\W_]\w*)[:(]", text, re.M))
     assert stubbed == {name for name in vars(_core) if not name.startswith("_")}
-    for kind in (_core.Array, _core.Job):
+    for kind in (_core.Array, _core.Job, _core.Report, _core.Stopwatch, _core.Work):
         members = re.search(rf"^class {kind.__name__}:\n(.*?)\n\n", text, re.M | re.S)[1]
         stubbed = set(re.findall(r"def (\w+)", members))
         assert {name for name in vars(kind) if not name.startswith("_")} == {name for name in stubbed if not name.startswith("_")}

@@ -168,7 +168,8 @@ class Reference {
     if (x_.activation.kind() == ActivationKind::none) return;
     const long double before = sum.real();
     sum = verify::activation_value(x_.activation, before);
-    bound = verify::carried(x_.activation, before, bound) + (x_.exact ? 0 : 16 * u_ * verify::activation_scale(x_.activation, before));
+    bound = verify::carried(x_.activation, before, bound) +
+            (x_.exact ? 0 : 16 * u_ * verify::activation_scale(x_.activation, before));
   }
 
   /// Finds the bits that Precision::reproducible promises: C's elements, row by row.

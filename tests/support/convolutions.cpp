@@ -113,7 +113,7 @@ std::string fault_of_convolution(Engine& engine, Convolution conv, std::uint64_t
     conv.filters.scales = {scales.name(), 0}, conv.filters.zeros = {zeros.name(), 0};
   }
   if (conv.residual) conv.residual = conv.output, conv.residual->buffer = in_place ? out.name() : d.name();
-  if (conv.bias) conv.bias = BufferPlace{of_bias.name(), guard};
+  if (conv.bias) conv.bias = BiasView::for_each_output(of_bias.name(), guard, conv.output.type);
   if (by_job) {
     Job job = engine.start(conv, options);
     if (!job.done() && job.progress() != 0) return fmt::format("a job that has not begun has a progress of {}", job.progress());
@@ -174,7 +174,7 @@ Convolution draw_convolution(Random& random, const Limits& limits) {
   if (types.input != Type::f64 || limits.f64)
     conv.input.type = types.input, conv.filters.type = types.filters, conv.output.type = types.output;
   conv.alpha = random.pick({1.0, 1.0, 1.0, 2.0, 0.0});
-  if (random.coin()) conv.bias = BufferPlace{};
+  if (random.coin()) conv.bias = BiasView::for_each_output(0, 0, conv.output.type);
   // Phases lie where tables say, which takes one storage buffer more.
   const bool has_buffers = limits.storage_blocks > 4 || !conv.transposed || !conv.bias;
   if (random.coin() && has_buffers) conv.residual = TensorView{};

@@ -136,7 +136,8 @@ MlpCase::MlpCase(const MlpWish& wish, std::uint64_t seed)
       const Matrix<float> bias = exact_ ? integers(1, widths[l + 1], random_) : drawn(1, widths[l + 1], of_bias, 0.5, random_);
       host.bias.assign(bias.elements().begin(), bias.elements().end());
       biases_in.back() = memory.size() - 1;
-      layer.bias = BufferPlace{0, place(bias, of_bias, Layout::row_major, memory.back(), plain).offset_bytes};
+      layer.bias =
+          BiasView::for_each_output(0, place(bias, of_bias, Layout::row_major, memory.back(), plain).offset_bytes, of_bias);
     }
   }
   input_ = exact_ ? integers(widths.front(), samples, random_) : drawn(widths.front(), samples, input_type, 1, random_);
@@ -149,7 +150,8 @@ MlpCase::MlpCase(const MlpWish& wish, std::uint64_t seed)
   for (const std::vector<std::byte>& bytes : memory) buffers_.emplace_back(bytes);
   for (std::size_t l = 0; l < count; ++l) {
     layers_[l].weights.buffer = buffers_[weights_in[l]].name();
-    if (layers_[l].bias) layers_[l].bias->buffer = buffers_[biases_in[l]].name();
+    const BiasView bias = layers_[l].bias;
+    layers_[l].bias = BiasView::of(bias.kind(), buffers_[biases_in[l]].name(), bias.offset_bytes(), bias.type());
   }
   input.resize(input.size() + 32, spoils);
   buffers_.emplace_back(input);

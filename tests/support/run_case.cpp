@@ -67,8 +67,7 @@ class DeviceCase {
                    .betas = x.betas};
     if (x.has_d) gemm_.epilogue.residual = x.d_is_c ? gemm_.c : view(x.d, d_bands_);
     const unsigned bias = buffers_[x.bias.memory].name();
-    if (x.bias_kind == Bias::for_each_row) gemm_.epilogue.bias = BiasView::for_each_row(bias, x.bias.view.offset_bytes);
-    if (x.bias_kind == Bias::for_each_column) gemm_.epilogue.bias = BiasView::for_each_column(bias, x.bias.view.offset_bytes);
+    gemm_.epilogue.bias = BiasView::of(x.bias_kind, bias, x.bias.view.offset_bytes, x.bias.view.type);
     gemm_.epilogue.activation = x.activation;
   }
 
@@ -348,7 +347,7 @@ Ran run_on_device(Engine& engine, const Gemm& gemm, const Case& x, const Way& wa
   }
   Job job = engine.start(gemm, x.options);
   for (bool done = false; !done; ++ran.advances) done = job.advance(way.budget);
-  ran.plan = plan_of(job);
+  ran.plan = *plan_of(job);
   ran.report.dispatches = job.report().dispatches;
   return ran;
 }

@@ -29,7 +29,11 @@ TEST_CASE("tuning table - an engine takes its kernels, unless told otherwise") {
   TuningEntry stale = entry(other, "naive:workgroup_x=1,workgroup_y=1");
   stale.driver = "4.6 (Core Profile) Some 1.0";
   table.add(stale);
+  Problem later = problem;
+  later.m = 4000;
+  table.add(entry(later, "naive:workgroup_x=4,workgroup_y=4"));
   std::string json = table.to_json();
+  json.replace(json.find("naive:workgroup_x=4,"), 5, "woven");  // a kernel of a later version
   json.insert(json.rfind("\n ]"), ",\n  {\"device\": 3}");
   const TemporaryFolder folder;
 
@@ -42,7 +46,8 @@ TEST_CASE("tuning table - an engine takes its kernels, unless told otherwise") {
   const auto logged = [&](const std::string& part) {
     return std::count_if(log.begin(), log.end(), [&](const std::string& line) { return line.find(part) != std::string::npos; });
   };
-  CHECK(logged("tuning: '" + *options.tuning + "': entry 3 is left out") == 1);
+  CHECK(logged("tuning: '" + *options.tuning + "': entry 3 is left out: unknown kernel \"woven\"") == 1);
+  CHECK(logged("tuning: '" + *options.tuning + "': entry 4 is left out") == 1);
   CHECK(logged("tuning: 1 entry is stale") == 1);
 
   const Kernel tuned = parse_kernel("naive:workgroup_x=32,workgroup_y=1");

@@ -393,7 +393,7 @@ TEST_CASE_FIXTURE(Vendor, "vendor: a batch whose items are given one by one, and
   const std::int64_t offsets[] = {24, 0, 36, 12};  // of rows of 4
   const Scalar betas[] = {2, -1, 0, 3};
   Gemm gemm{.a = a.view(0, 0, 3, 3), .b = b.view(), .c = c.view(0, 0, 3, 4)};
-  gemm.batch = {.count = 4, .stride_a = 9, .offsets_c = offsets, .betas = betas};
+  gemm.batch = {.count = 4, .stride_a = 9, .stride_b = 0, .offsets_c = offsets, .betas = betas};
   for (int skipped = 0; skipped < 5; ++skipped) {
     CAPTURE(skipped);
     c.upload(before);

@@ -33,8 +33,7 @@ void check_all(const Convolution& conv, std::uint64_t seed) {
   const std::vector<double> exact = test::convolved(conv, {input.begin(), input.end()}, {filters.begin(), filters.end()});
   std::vector<C> output(exact.begin(), exact.end());
   const auto check = [&](std::int64_t samples) {
-    return check_convolution(problem_of(conv), std::span<const T>(input), std::span<const T>(filters),
-                             std::span<const C>(output), samples);
+    return check_convolution(conv, std::span<const T>(input), std::span<const T>(filters), std::span<const C>(output), samples);
   };
   const Check right = check(-1);
   CHECK_MESSAGE(right.passed, right.summary);
@@ -87,27 +86,26 @@ TEST_CASE("a convolution is within the product's bound, and what is not asked fo
                                             .filters = {.size = {3}},
                                             .output = {.channels = 2},
                                             .padding = Padding::both({1})});
-  const ConvolutionProblem problem = problem_of(conv);
   const Matrix<float> input = random_matrix<float>(20, 8, 1), filters = random_matrix<float>(2, 24, 2);
   const std::vector<double> exact = test::convolved(conv, {input.elements().begin(), input.elements().end()},
                                                     {filters.elements().begin(), filters.elements().end()});
   std::vector<float> output(exact.begin(), exact.end());
-  const auto check = [&](const ConvolutionProblem& checked) {
+  const auto check = [&](const Convolution& checked) {
     return check_convolution(checked, std::span<const float>(input.elements()), std::span<const float>(filters.elements()),
                              std::span<const float>(output));
   };
-  const Check rounded = check(problem);
+  const Check rounded = check(conv);
   CHECK(rounded.passed);
   CHECK(rounded.method == "bound");
   CHECK(rounded.worst_ratio > 0);
   output[5] += 1e-3F;
-  CHECK(!check(problem).passed);
-  CHECK(check(problem).row == 2);
-  CHECK(check(problem).column == 1);
-  ConvolutionProblem other = problem;
-  other.bias = true;
+  CHECK(!check(conv).passed);
+  CHECK(check(conv).row == 2);
+  CHECK(check(conv).column == 1);
+  Convolution other = conv;
+  other.bias = BiasView::for_each_output(0);
   CHECK_THROWS_AS(check(other), std::invalid_argument);
-  other = problem;
-  other.batch = 2;
+  other = conv;
+  other.input.batch = other.output.batch = 2;
   CHECK_THROWS_WITH_AS(check(other), "check_convolution: 160 elements of the input instead of 320", std::invalid_argument);
 }

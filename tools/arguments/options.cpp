@@ -218,7 +218,7 @@ Option add_precision(Verb& verb, std::string& precision) {
   return add_option_with_default(
       verb, "--precision", precision, "fast|standard|extended|reproducible",
       "How exactly: standard; reproducible, the same bits on every driver; extended, nearly as if summed exactly; "
-      "fast, in the type of A and B where the driver can");
+      "fast, f32 may be rounded to TF32 by a vendor's library");
 }
 
 Option add_vendor(Verb& verb, std::string& vendor) {

@@ -50,8 +50,8 @@ class MlpTrial {
       if (view.quantization.zeros) view.zeros.buffer = view.buffer;
 
       const AnyMatrix bias = random_numbers(Type::f32, 1, view.rows, ++seed);
-      put(biases, layer.bias->offset_bytes, bias.bytes());
-      layer.bias->buffer = biases_.view().buffer;
+      put(biases, layer.bias.offset_bytes(), bias.bytes());
+      layer.bias = BiasView::for_each_output(biases_.view().buffer, layer.bias.offset_bytes());
       HostLayer& host = host_.emplace_back();
       host.weights = Matrix<float>(view.rows, view.columns);  // without what fills up the last block of a row
       for (std::int64_t i = 0; i < view.rows; ++i)
@@ -87,7 +87,7 @@ class MlpTrial {
       product.c = mlp_.output;
       if (i < hidden_.size())
         product.c = {.buffer = hidden_[i].view().buffer, .rows = product.a.rows, .columns = x.columns, .layout = hidden};
-      product.epilogue.bias = BiasView::for_each_row(layers_[i].bias->buffer, layers_[i].bias->offset_bytes);
+      product.epilogue.bias = BiasView::for_each_row(layers_[i].bias.buffer(), layers_[i].bias.offset_bytes());
       product.epilogue.activation = layers_[i].activation;
       x = product.c;
     }

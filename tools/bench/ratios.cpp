@@ -52,12 +52,9 @@ std::vector<Ratio> ratios(const Shape& shape, const BenchOptions& options, const
       if (!over.kernel && of.kernel) add(of, over.requested, of.call_times, over.call_times);
   if (!roofline) return list;
 
-  const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n);
-  const Formats formats = options.formats;
-  const double a_bytes = stored_bytes(formats.a, shape.m, shape.k), b_bytes = stored_bytes(formats.b, shape.n, shape.k);
-  const auto c_element = static_cast<double>(element_bytes(accumulator(options.type())));
-  const int c_moves = options.beta == 0.0 ? 1 : 2;  // it is read too
-  const double bytes = static_cast<double>(options.batch) * (a_bytes + b_bytes + c_moves * c_element * m * n);
+  const Problem problem = problem_of(shape, options.formats, options.batch);
+  const std::int64_t of_c = options.beta == 0.0 ? 0 : least_bytes(problem, Role::c);  // it is read too
+  const auto bytes = static_cast<double>(least_bytes(problem) + of_c);
   const double work = flops(shape, options.type(), options.batch);
   for (const Measurement& of : results) {
     if (!of.kernel) continue;

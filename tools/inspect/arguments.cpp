@@ -60,7 +60,32 @@ struct Arguments {
 
 using Json = nlohmann::ordered_json;
 
-/// A device that is not there: of this class, or of the class of a renderer of this name.
+/// Whether `item` is one of those that commas and brackets keep apart in `list`.
+bool lists(std::string_view list, std::string_view item) {
+  while (!list.empty()) {
+    std::string_view each = list.substr(0, list.find_first_of(",()"));
+    list.remove_prefix(std::min(list.size(), each.size() + 1));
+    each.remove_prefix(std::min(each.find_first_not_of(' '), each.size()));
+    each = each.substr(0, each.find_last_not_of(' ') + 1);
+    if (!each.empty() && lower(each) == lower(item)) return true;
+  }
+  return false;
+}
+
+/// The class of a device by a name that --as list shows ("Steam Deck") or that a driver gives it, also without its maker's name
+/// and its series' ("A100", "RX 7900 XTX").
+DeviceClass class_of_name(const std::string& name) {
+  for (const DeviceClassInfo& info : device_classes())
+    if (lists(info.devices, name)) return info.device_class;
+  if (const DeviceClass found = device_class_of("", name, {}); found != DeviceClass::unknown) return found;
+  for (const char* const maker : {"Apple", "NVIDIA", "GeForce", "Quadro", "Tesla", "Radeon", "Intel"}) {
+    const DeviceClass found = device_class_of(maker, name, {});
+    if (found != device_class_of(maker, "", {})) return found;  // that of the maker alone says nothing
+  }
+  return DeviceClass::unknown;
+}
+
+/// A device that is not there: of this class, or of the class of a device of this name.
 /// @throws std::invalid_argument  no such class is known; the message has the nearest names
 Device absent_device(const std::string& name) {
   const std::string maker = name.substr(0, name.find('-') + 1);
@@ -73,7 +98,7 @@ Device absent_device(const std::string& name) {
   const bool is_class = std::find(names.begin(), names.end(), name) != names.end();
   // What begins as a class does is no renderer's name, but a class that was misspelt.
   const DeviceClass device_class = is_class           ? parse_device_class(name)
-                                   : of_maker.empty() ? device_class_of("", name, {})
+                                   : of_maker.empty() ? class_of_name(name)
                                                       : DeviceClass::unknown;
   if (device_class == DeviceClass::unknown && !is_class) {
     const std::string nearest = closest(name, names);
@@ -325,13 +350,13 @@ void add_inspect(CLI::App& app, int& status) {
       verb, "--memory-limit", arguments->memory_limit_bytes, parse_bytes, "BYTES",
       "Show how the product is streamed where its buffers on the device and in main memory may have as many bytes, as in "
       "512M");
-  const Option device_memory = add_number(verb, "--device-memory-limit", arguments->device_memory_limit_bytes, parse_bytes, "BYTES",
-                                          "The same for those on the device");
+  const Option device_memory = add_number(verb, "--device-memory-limit", arguments->device_memory_limit_bytes, parse_bytes,
+                                          "BYTES", "The same for those on the device");
   const Option device = add_device(verb, arguments->device);
   add_api(verb);
   const Option as = add_option(verb, "--as", arguments->as, "list|CLASS|NAME",
                                "Plan for a device that is not there: of a class, as in nvidia-ampere, or with the name of a "
-                               "renderer, as in 'Radeon RX 7900 XTX'; list: show the classes")
+                               "GPU, as in 'Radeon RX 7900 XTX' or A100; list: show the classes")
                         .excludes({device});
   const Option no_device = verb.flag("--no-device", arguments->no_device, "Use no device, but the least limits of OpenGL 4.3")
                                .excludes({device})

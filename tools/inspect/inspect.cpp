@@ -33,17 +33,8 @@ struct PassedOver {
 /// does not consider here, the kernel with the default parameters.
 std::vector<PassedOver> passed_over(const Planned& planned, const Device& device) {
   std::vector<PassedOver> list;
-  for (const auto& [kernel, reason] : planned.why.passed_over) {
-    PlanOptions forced = planned.options;
-    forced.kernel = kernel;
-    bool can_run = true;
-    try {
-      make_plan(planned.problem, device.limits, forced);
-    } catch (const std::exception&) {
-      can_run = false;
-    }
-    list.push_back({to_string(kernel), reason, can_run});
-  }
+  for (const auto& [kernel, why, reason] : planned.why.passed_over)
+    list.push_back({to_string(kernel), reason, why == Explanation::Why::slower});
   if (planned.why.chosen_by == Explanation::By::caller) return list;
   std::vector<Kernel> families = kernel_table();
   if (device.limits.vendor != VendorLibrary::not_asked)
@@ -61,39 +52,17 @@ std::vector<PassedOver> passed_over(const Planned& planned, const Device& device
   return list;
 }
 
-/// For people.
-std::string_view stage_name(Stage stage) {
-  constexpr std::array<std::string_view, stage_count> names{"pack A", "pack B",   "multiply", "add up",
-                                                            "copy",   "convolve", "layers"};
-  return names.at(static_cast<std::size_t>(stage));
-}
-
-std::string_view stage_key(Stage stage) {
-  constexpr std::array<std::string_view, stage_count> names{"pack_a", "pack_b",    "multiply", "reduce",
-                                                            "copy",   "depthwise", "layers"};
-  return names.at(static_cast<std::size_t>(stage));
-}
-
-/// "1024x1024x1024 f32": the entry of the tuning table that the plan goes by, or null.
-const TunedChoice* tuned_entry(const Planned& planned, const Device& device) {
-  if (planned.why.chosen_by != Explanation::By::tuning) return nullptr;
-  for (const TunedChoice* choice : nearby(device.tuning, planned.problem))
-    if (choice->kernel == planned.plan.kernel) return choice;
-  return nullptr;
-}
-
-std::string chosen_by(const Planned& planned, const Device& device) {
+std::string chosen_by(const Planned& planned) {
   if (planned.stream && !planned.options.kernel) return "the planner, for a square piece that fits";
   if (planned.why.chosen_by == Explanation::By::caller) return "the caller";
   if (planned.why.chosen_by == Explanation::By::model)
     return "the cost model, for " + decimal(planned.options.experimental->runs) +
            (planned.options.experimental->runs == 1 ? " run" : " runs");
-  const TunedChoice* const entry = tuned_entry(planned, device);
-  if (!entry) return "the tuning table";
-  const Problem& p = entry->problem;
+  const TunedChoice& entry = planned.why.tuned.value();
+  const Problem& p = entry.problem;
   return "the tuning table: the fastest that was found for " + times({p.m, p.n, p.k}) +
          (p.batch > 1 ? ", a batch of " + grouped(p.batch) : "") + " (m x n x k)" +
-         (entry->gflops > 0 ? ", " + decimal(entry->gflops) + " GFLOP/s" : "");
+         (entry.gflops > 0 ? ", " + decimal(entry.gflops) + " GFLOP/s" : "");
 }
 
 std::string milliseconds(double seconds) {
@@ -126,7 +95,7 @@ void print_steps(const std::vector<Step>& steps, std::int64_t dispatches) {
   std::vector<Row> rows{
       {"dispatch", "stage", "groups", "x0", "y0", "m x n x k", "A: offset + bytes", "B: offset + bytes", "C: offset + bytes"}};
   for (const Step& step : steps)
-    rows.push_back({std::to_string(rows.size()), std::string(stage_name(step.stage)),
+    rows.push_back({std::to_string(rows.size()), std::string(to_string(step.stage)),
                     times({step.groups[0], step.groups[1], step.groups[2]}), grouped(step.x0), grouped(step.y0),
                     times({step.m, step.n, step.k}), window_text(step.a), window_text(step.b), window_text(step.c)});
   std::array<std::size_t, std::tuple_size_v<Row>> widths{};
@@ -151,9 +120,10 @@ struct PlanValues {
   Grid groups;
   PlanSize count;
   Traffic traffic;
+  std::int64_t least_bytes;
 };
 PlanValues values_of(const Plan& plan) {
-  return {block_of(plan.kernel), workgroup(plan.kernel), grid(plan), size(plan), traffic(plan.problem, plan.kernel)};
+  return {block_of(plan.kernel), workgroup(plan.kernel), grid(plan), size(plan), traffic(plan), least_bytes(plan.problem)};
 }
 
 void print(const StreamPlan& plan) {
@@ -175,7 +145,7 @@ std::string types_text(const Problem& problem) {
 
 std::string stage_names(const Plan& plan, std::string_view between) {
   std::string text;
-  for (const Stage stage : plan.stages()) text += fmt::format("{}{}", text.empty() ? "" : between, stage_name(stage));
+  for (const Stage stage : plan.stages()) text += fmt::format("{}{}", text.empty() ? "" : between, to_string(stage));
   return text;
 }
 
@@ -190,14 +160,14 @@ std::string dispatches_text(const Plan& plan) {
 void print(const Planned& planned, const Device& device, const Shown& shown) {
   const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
   const Plan& plan = planned.plan;
-  const auto [block, group, groups, count, t] = values_of(plan);
+  const auto [block, group, groups, count, t, least] = values_of(plan);
   const double work = flops({p.m, p.n, p.k}, sum_type(p), p.batch);
   const Problem& run = planned.problem;
   const double run_work = flops({run.m, run.n, run.k}, sum_type(run), run.batch);
   const auto operand = [&](const char* name, Role role, std::int64_t rows, std::int64_t columns) {
     const Op op = role == Role::a ? p.a.op : role == Role::b ? p.b.op : Op::none;
     if (op != Op::none) std::swap(rows, columns);
-    line(name, "{}, {} bytes{}", times({rows, columns}), grouped(bytes_of(p, role)),
+    line(name, "{}, {} bytes{}", times({rows, columns}), grouped(least_bytes(p, role)),
          op == Op::none        ? ""
          : op == Op::transpose ? ", transposed"
                                : ", its conjugate transposed");
@@ -213,7 +183,7 @@ void print(const Planned& planned, const Device& device, const Shown& shown) {
   std::cout << '\n';
   if (planned.stream) print(*planned.stream);
   line("kernel", "{}", to_string(plan.kernel));
-  line("  chosen by", "{}", chosen_by(planned, device));
+  line("  chosen by", "{}", chosen_by(planned));
   const double expected = planned.why.expected_seconds;
   line("  expected", "{} by the cost model{}{}", milliseconds(expected),
        expected > 0 ? ", " + decimal(run_work / expected / 1e9) + " GFLOP/s" : "",
@@ -245,18 +215,18 @@ void print(const Planned& planned, const Device& device, const Shown& shown) {
          "{}", reason.starts_with(kernel) ? reason : kernel + ": " + reason);
   }
   left_out_line();
+  if (plan.transposed) line("  runs as", "C^T = op(B)^T op(A)^T: below, A is your B, B your A, C your C^T, and m your n");
   line("  tile", "{} elements of C for each workgroup", times({block.rows, block.columns}));
   line("  workgroup", "{} = {} invocations, {} bytes of shared memory", times({group[0], group[1], group[2]}),
        grouped(std::int64_t{group[0]} * group[1] * group[2]), grouped(shared_bytes(plan.kernel, sum_type(p))));
-  if (plan.transposed) line("  transposed", "C^T = op(B)^T op(A)^T is run: below, A and B have changed places");
   std::cout << '\n';
 
   for (const Stage stage : plan.stages())
-    line(stage == plan.stages().front() ? "stages" : "", "{:<10}{}", stage_name(stage), to_string(plan.program(stage)));
+    line(stage == plan.stages().front() ? "stages" : "", "{:<10}{}", to_string(stage), to_string(plan.program(stage)));
   line("  compiled", "once: a product of any sizes with these stages compiles nothing more");
   line("  alignment", "{}",
        plan.packs(Role::a)                      ? "any: A is brought into aligned panels"
-       : plan.vector_reads == VectorReads::none ? "any: A is read element by element"
+       : plan.vector_reads == VectorReads::none ? "any: what is not packed is read element by element"
        : plan.vector_reads == VectorReads::image
            ? "A's lines begin and end at multiples of 16 bytes, and are read so, as an image"
            : "what is not packed begins and ends its lines at multiples of 16 bytes, and is read so");
@@ -280,8 +250,8 @@ void print(const Planned& planned, const Device& device, const Shown& shown) {
   reads("reads", "from the buffer", "from shared memory");
   reads("  each of A", decimal(t.buffer_reads_of_a), decimal(t.shared_reads_of_a));
   reads("  each of B", decimal(t.buffer_reads_of_b), decimal(t.shared_reads_of_b));
-  line("  traffic", "{} MB between buffers and kernel, {} operations for each byte", decimal(t.bytes / 1e6),
-       decimal(t.flops_per_byte));
+  line("  traffic", "{} MB between buffers and kernels, {} times the bytes of A, B and C; {} operations for each byte",
+       decimal(t.bytes / 1e6), decimal(t.bytes / std::max(static_cast<double>(least), 1.0)), decimal(t.flops_per_byte));
   if (shown.source)
     for (const Stage stage : plan.stages()) std::cout << '\n' << source(plan.program(stage));
 }
@@ -301,15 +271,14 @@ Json to_json(const StreamPlan& plan) {
           {"strip_bytes", plan.strip_bytes},
           {"device_bytes", plan.device_bytes},
           {"host_bytes", plan.host_bytes},
-          {"moved_bytes", plan.moved_bytes},
+          {"planned_bytes", plan.moved_bytes},
           {"bound_bytes", plan.bound_bytes}};
 }
 
 Json to_json(const Planned& planned, const Device& device, const Shown& shown) {
   const Problem& p = planned.stream ? planned.stream->problem : planned.problem;
   const Plan& plan = planned.plan;
-  const auto [block, group, groups, count, t] = values_of(plan);
-  const std::array<std::string_view, 3> panels_names{"none", "storage", "image"};
+  const auto [block, group, groups, count, t, least] = values_of(plan);
   Json json{{"device", device.name},
             {"device_class", to_string(device.limits.device_class)},
             {"device_is_there", device.is_present},
@@ -325,16 +294,14 @@ Json to_json(const Planned& planned, const Device& device, const Shown& shown) {
             {"transposed", plan.transposed},
             {"precision", to_string(plan.precision)},
             {"doubles", plan.doubles},
-            {"chosen_by", planned.why.chosen_by == Explanation::By::caller   ? "caller"
-                          : planned.why.chosen_by == Explanation::By::tuning ? "tuning"
-                                                                             : "model"},
+            {"chosen_by", to_string(planned.why.chosen_by)},
             {"stream", planned.stream ? to_json(*planned.stream) : Json()},
             {"tuned_for", nullptr},
             {"expected_seconds", planned.why.expected_seconds},
             {"passed_over", Json::array()},
             {"stages", Json::array()},
-            {"wide", panels_names.at(static_cast<std::size_t>(plan.vector_reads))},
-            {"panels", panels_names.at(static_cast<std::size_t>(panels(plan.kernel)))},
+            {"wide", to_string(plan.vector_reads)},
+            {"panels", to_string(panels(plan.kernel))},
             {"parts", plan.parts},
             {"part_k", plan.part_k},
             {"workspace_bytes", plan.workspace.size_bytes},
@@ -356,16 +323,17 @@ Json to_json(const Planned& planned, const Device& device, const Shown& shown) {
               {"shared_reads_of_a", t.shared_reads_of_a},
               {"shared_reads_of_b", t.shared_reads_of_b},
               {"bytes", t.bytes},
+              {"least_bytes", least},
               {"flops_per_byte", t.flops_per_byte}}}};
-  if (const TunedChoice* const entry = tuned_entry(planned, device))
+  if (const auto& entry = planned.why.tuned)
     json["tuned_for"] = {{"m", entry->problem.m},         {"n", entry->problem.n},     {"k", entry->problem.k},
                          {"batch", entry->problem.batch}, {"split_k", entry->split_k}, {"gflops", entry->gflops}};
   for (const auto& [kernel, reason, can_run, considered] : passed_over(planned, device))
     json["passed_over"].push_back({{"kernel", kernel}, {"reason", reason}, {"can_run", can_run}, {"considered", considered}});
   for (const Stage stage : plan.stages())
-    json["stages"].push_back({{"stage", stage_key(stage)}, {"program", to_string(plan.program(stage))}});
+    json["stages"].push_back({{"stage", to_string(stage)}, {"program", to_string(plan.program(stage))}});
   for (const Step& step : first_steps(plan, shown.steps))
-    json["steps"].push_back({{"stage", stage_key(step.stage)},
+    json["steps"].push_back({{"stage", to_string(step.stage)},
                              {"groups", step.groups},
                              {"x0", step.x0},
                              {"y0", step.y0},

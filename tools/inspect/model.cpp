@@ -70,7 +70,7 @@ ModelProducts products_of(const ModelFile& model, std::int64_t columns, const De
     if (!format || tensor.shape.size() != 2 || tensor.shape[0] == 0 || tensor.shape[1] == 0) continue;
     product.emplace();
     product->problem = problem_of({tensor.shape[0], columns, tensor.shape[1]}, with_activations(*format));
-    for (const Role role : {Role::a, Role::b, Role::c}) product->bytes += bytes_of(product->problem, role);
+    product->bytes = least_bytes(product->problem);
     try {
       Explanation why;
       PlanOptions options;

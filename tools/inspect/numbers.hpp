@@ -47,14 +47,6 @@ inline std::int64_t ceil_div(std::int64_t value, std::int64_t step) {
   return value / step + (value % step != 0);
 }
 
-/// The bytes of A, B or C, of all items of a batch together.
-inline std::int64_t bytes_of(const Problem& problem, Role role) {
-  const ElementFormat& format = format_of(problem, role);
-  // Blocks lie along k.
-  const std::int64_t rows = role == Role::b ? problem.n : problem.m, columns = role == Role::c ? problem.n : problem.k;
-  return problem.batch * rows * storage_bytes(format, columns);
-}
-
 struct Grid {
   std::int64_t columns;
   std::int64_t rows;

@@ -120,7 +120,7 @@ double draw_product(Drawing& picture, const Planned& planned) {
   const auto operand = [&](const char* name, Role role, std::int64_t rows, std::int64_t columns, std::int64_t r, std::int64_t s) {
     const std::int64_t piece_bytes = storage_bytes(format_of(p, role), r * s);
     lines.push_back(
-        std::string(name) + ": " + times({rows, columns}) + ", " + bytes_text(static_cast<double>(bytes_of(p, role))) +
+        std::string(name) + ": " + times({rows, columns}) + ", " + bytes_text(static_cast<double>(least_bytes(p, role))) +
         (r < rows || s < columns ? "; at a time " + times({r, s}) + ", " + bytes_text(static_cast<double>(piece_bytes)) : ""));
   };
   operand("A", Role::a, cut.m, cut.k, cut.piece_m, cut.piece_k);
@@ -130,7 +130,9 @@ double draw_product(Drawing& picture, const Planned& planned) {
       ceil_div(cut.m, std::max<std::int64_t>(1, cut.piece_m)) * ceil_div(cut.n, std::max<std::int64_t>(1, cut.piece_n));
   if (pieces > 1) lines.push_back(grouped(pieces) + " pieces of C, one after the other; filled: the first");
   if (p.batch > 1) lines.push_back("A batch of " + grouped(p.batch) + " of these; bytes are of all.");
-  if (planned.plan.transposed) lines.emplace_back("C^T = op(B)^T op(A)^T runs: A and B have changed places.");
+  if (planned.plan.transposed)
+    lines.emplace_back(planned.stream ? "Each window of k runs as C^T = op(B)^T op(A)^T."
+                                      : "C^T = op(B)^T op(A)^T runs: A is your B, and B your A.");
   if (!length.true_to_scale()) lines.emplace_back("Not to scale: the longer sides are drawn shorter.");
   return lines_of_text(picture, 0, c.y + c.height + 8, lines);
 }
@@ -298,9 +300,9 @@ double draw_bytes(Drawing& picture, const Planned& planned) {
   const Plan& plan = planned.plan;
   const Problem& p = planned.stream ? planned.stream->problem : plan.problem;
   const WorkspaceLayout& space = plan.workspace;
-  std::vector<std::tuple<const char*, std::int64_t, const char*>> rows{{"A", bytes_of(p, Role::a), "c0 fill"},
-                                                                       {"B", bytes_of(p, Role::b), "c1 fill"},
-                                                                       {"C", bytes_of(p, Role::c), "c2 fill"},
+  std::vector<std::tuple<const char*, std::int64_t, const char*>> rows{{"A", least_bytes(p, Role::a), "c0 fill"},
+                                                                       {"B", least_bytes(p, Role::b), "c1 fill"},
+                                                                       {"C", least_bytes(p, Role::c), "c2 fill"},
                                                                        {"A's panels", space.panels_a.size_bytes, "c0 fill"},
                                                                        {"B's panels", space.panels_b.size_bytes, "c1 fill"},
                                                                        {"sums", space.sums.size_bytes, "c2 fill"}};

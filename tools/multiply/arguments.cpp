@@ -73,7 +73,7 @@ void add_multiply(CLI::App& app, int& status) {
   add_number(verb, "--device-memory-limit", arguments->device_memory_limit_bytes, parse_bytes, "BYTES",
              "The most that buffers on the device may have (default: 7/8 of what is free there, or half of the main memory)");
   add_option_with_default(
-      verb, "--budget", arguments->budget_ms, "MS",
+      verb, "--max-dispatch", arguments->max_dispatch_ms, "MS",
       "Give a device no work at a time that takes longer than so many milliseconds, as far as is known, so that others "
       "get their turn and no watchdog strikes")
       .check(in_range(0.01, 1e6));

@@ -10,7 +10,6 @@
 
 #include <fmt/core.h>
 #include <glgemm/headless.hpp>
-#include <glgemm/inspect.hpp>
 #include <glgemm/job.hpp>
 #include <glgemm/matrix.hpp>
 #include <glgemm/stopwatch.hpp>
@@ -40,7 +39,7 @@ std::string file_name(const std::string& path) {
 void multiply_on(Engine& engine, const Gemm& product, const PlanOptions& options, Progress& progress, Report& report) {
   const auto begin = std::chrono::steady_clock::now();
   Job job = engine.start(product, options);
-  report.kernel = to_string(plan_of(job).kernel);
+  report.kernel = job.kernel();
   Stopwatch stopwatch(engine);
   stopwatch.start();
   const TimeLeft left(0);
@@ -175,9 +174,9 @@ int multiply(const Arguments& arguments) {
 
   const char* const asked = arguments.memory_limit_bytes          ? "--memory-limit"
                             : arguments.device_memory_limit_bytes ? "--device-memory-limit"
-                            : arguments.accelerators        ? "--accelerators"
-                            : arguments.resume              ? "--resume"
-                                                            : nullptr;
+                            : arguments.accelerators              ? "--accelerators"
+                            : arguments.resume                    ? "--resume"
+                                                                  : nullptr;
   const double needed = 2 * product.bytes(), available = available_memory();
   const bool streamed = asked || needed > available;
   if (streamed) {

@@ -29,7 +29,7 @@ struct MultiplyArguments : ProductArguments {
   std::optional<std::int64_t> memory_limit_bytes;
   std::optional<std::int64_t> device_memory_limit_bytes;
   std::optional<std::string> accelerators;
-  double budget_ms = 100;
+  double max_dispatch_ms = 100;
   bool resume = false;
   bool distributed = false;
   std::optional<std::int64_t> tile;
@@ -44,7 +44,7 @@ struct MultiplyArguments : ProductArguments {
   EngineOptions engine_options() const {
     EngineOptions options = with_vendor({}, vendor);
     options.max_dispatch =
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double, std::milli>(budget_ms));
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double, std::milli>(max_dispatch_ms));
     return options;
   }
 };

@@ -53,7 +53,7 @@ PlainMlp plain_mlp(const std::vector<std::int64_t>& widths, const Formats& forma
       weights.scales.offset_bytes = place(network.weights_bytes, apart.scales);
       if (apart.zeros > 0) weights.zeros.offset_bytes = place(network.weights_bytes, apart.zeros);
     }
-    layer.bias = BufferPlace{0, place(network.biases_bytes, outputs * element_bytes(Type::f32))};
+    layer.bias = BiasView::for_each_output(0, place(network.biases_bytes, outputs * element_bytes(Type::f32)));
     if (i + 2 < widths.size()) layer.activation = Activation::relu();
   }
   return network;

@@ -153,10 +153,10 @@ ProductCheck check(const HostProduct& p, const AnyMatrix& c, bool full) {
   return all;
 }
 
-Check check_convolution(const ConvolutionProblem& problem, const AnyMatrix& input, const AnyMatrix& filters,
-                        const AnyMatrix& output, std::int64_t samples, Precision precision) {
+Check check_convolution(const Convolution& convolution, const AnyMatrix& input, const AnyMatrix& filters, const AnyMatrix& output,
+                        std::int64_t samples, Precision precision) {
   return with_types(input.type(), output.type(), [&]<class T, class C>(T, C) {
-    return glgemm::check_convolution(problem, input.as<T>().elements(), filters.as<T>().elements(), output.as<C>().elements(),
+    return glgemm::check_convolution(convolution, input.as<T>().elements(), filters.as<T>().elements(), output.as<C>().elements(),
                                      samples, 1, precision);
   });
 }

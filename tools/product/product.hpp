@@ -19,6 +19,24 @@
 
 namespace glgemm::tools {
 
+/// Calls f(T(), C()) with the host types of A and B and of C. `c_type` is one of the types that C may be, where A and B are of
+/// `type`, or where they differ and their products are summed in it.
+template <class F>
+constexpr decltype(auto) with_types(Type type, Type c_type, F&& f) {
+  const bool c_is_sum = c_type == accumulator(type);
+  return with_type(type, [&]<class T>(T x) -> decltype(auto) {
+    if (!c_is_sum)
+      return with_type(c_type, [&]<class C>(C c) -> decltype(auto) {
+        constexpr Type narrow = type_of<C>();
+        if constexpr (info(narrow).c == TypesOfC::either && (type_of<T>() == narrow || type_of<T>() == accumulator(narrow)))
+          return f(x, c);
+        else
+          return f(x, accumulator_t<T>());
+      });
+    return f(x, accumulator_t<T>());
+  });
+}
+
 /// A factor as the device gets it: elements of its own type, or a quantised one's arrays. Row-major without gaps.
 struct StoredMatrix {
   ElementFormat format;
@@ -130,8 +148,8 @@ struct ProductCheck : Check {
 ProductCheck check(const HostProduct& p, const AnyMatrix& c, bool full);
 
 /// glgemm::check_convolution of numbers in one type, with an output of its sums' type, or of one that these may be written as.
-Check check_convolution(const ConvolutionProblem& problem, const AnyMatrix& input, const AnyMatrix& filters,
-                        const AnyMatrix& output, std::int64_t samples, Precision precision = Precision::standard);
+Check check_convolution(const Convolution& convolution, const AnyMatrix& input, const AnyMatrix& filters, const AnyMatrix& output,
+                        std::int64_t samples, Precision precision = Precision::standard);
 
 /// glgemm::error_ratios of all items, below each other.
 Matrix<float> error_ratios(const HostProduct& p, const AnyMatrix& c);

@@ -188,8 +188,7 @@ class Tuner {
 
   /// So many as there are cores, as long as the matrices of all of them need no more than 1 GiB.
   std::size_t workers_for(const TuneProblem& problem) const {
-    double bytes = 0;
-    for (const Role role : {Role::a, Role::b, Role::c}) bytes += static_cast<double>(bytes_of(problem_of(problem), role));
+    const auto bytes = static_cast<double>(least_bytes(problem_of(problem)));
     return static_cast<std::size_t>(std::clamp(0x1p30 / bytes, 1.0, static_cast<double>(seats_.size())));
   }
 

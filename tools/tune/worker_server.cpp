@@ -129,7 +129,8 @@ class Bout {
     Race result;
     for (const ProgramReport& report : glgemm::compile(engine_, make_plan(engine_, problem, options))) {
       if (report.stage == Stage::multiply) result.statistics = json_of(report.statistics).dump();
-      if (spills(report.statistics)) result.spills = to_string(report.program) + ": " + to_string(report.statistics);
+      if (spills(report.statistics) == Spills::some)
+        result.spills = to_string(report.program) + ": " + to_string(report.statistics);
     }
     if (result.spills.empty()) prepare(engine_, std::span(&problem, 1), options);
     return result;

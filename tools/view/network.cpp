@@ -48,7 +48,7 @@ Network::Layer::Layer(const ModelFile& weights, const std::string& name, const T
       }()),
       convolution(std::move(geometry)) {
   convolution.filters.buffer = filters.name();
-  convolution.bias = BufferPlace{.buffer = bias.name()};
+  convolution.bias = BiasView::for_each_output(bias.name());
   convolution.output.buffer = output.name();
 }
 

@@ -26,11 +26,13 @@ gemm        alpha op(A) op(B) + beta C + D + bias, and an activation
 convolve    convolutions of images, plain and transposed
 mlp         networks of fully connected layers, each a Layer
 stream      products larger than the device or the memory, in the background
-explain     what a product would do, and whether it copies
+explain     what a product would do, and whether it copies; explain_convolve and explain_mlp say it of the others
+Report      what ran, and how long it took
 Engine      a device, or the OpenGL context of the application (moderngl's, for one)
 Array       what lies on a device
 Job         a product, convolution or network that is enqueued piece by piece, within a frame's budget; Engine.start(), start_convolve() and
-            start_mlp() make it
+            start_mlp() make it, and Engine.prepare() and its like compile ahead
+Stopwatch   measures time on the device; Engine.stopwatch() makes it
 Accelerators  several devices at once
 quantize    rounds a matrix to codes of 4 to 8 bits
 load        a model's file, .gguf or .safetensors
@@ -39,10 +41,10 @@ Quantized   such a matrix on the host; Engine.quantized() brings it to a device
 The tutorial is docs/python.md; docs/weights.md is about quantised matrices.
 """
 
-from ._convolve import convolve
-from ._core import Array, DeviceLost, Error, Job, Unsupported, __version__
+from ._convolve import convolve, explain_convolve
+from ._core import Array, DeviceLost, Error, Job, Report, Stopwatch, Unsupported, __version__
 from ._engine import Engine, default_engine
-from ._mlp import Layer, mlp
+from ._mlp import Layer, explain_mlp, mlp
 from ._products import explain, gemm, matmul
 from ._stream import Accelerators, Future, stream
 from ._weights import Model, Quantized, from_awq, from_gptq, load, quantize
@@ -58,10 +60,14 @@ __all__ = [
     "Layer",
     "Model",
     "Quantized",
+    "Report",
+    "Stopwatch",
     "Unsupported",
     "convolve",
     "default_engine",
     "explain",
+    "explain_convolve",
+    "explain_mlp",
     "from_awq",
     "from_gptq",
     "gemm",

@@ -28,6 +28,8 @@ def as_numpy(x: Any) -> npt.NDArray[Any]:
     refuse_mask(x)
     if isinstance(x, (str, os.PathLike)):
         raise TypeError(f"glgemm: an operand is {x!r}: a file is opened by numpy.load(path, mmap_mode='r')")
+    if hasattr(x, "glo"):
+        raise TypeError(f"glgemm: an operand is {x!r}: an OpenGL buffer is an array once Engine.wrap() has its shape")
     array = np.from_dlpack(x) if hasattr(x, "__dlpack__") and not hasattr(x, "__array__") else np.asarray(x)
     if array.ndim == 0 and array.dtype.kind in "OSUMm":  # what NumPy makes of None, and of any object that it does not know
         raise TypeError(f"glgemm: an operand is {x!r}, which is no array of numbers")

@@ -8,10 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._arrays import as_numpy, native, native_type, operation
+from ._arrays import native_type, operation
 from ._engine import Engine
-from ._products import Precision, _engine_for, _is_on_device, _on_device, _service_of, check_out
-from ._weights import Quantized
+from ._products import Precision, as_operand, bias_in, check_out, computed_by, default_type_of_c, on_device, service_of, types_of_c
 
 Layout = Literal["nhwc", "nchw"]
 FilterLayout = Literal["ohwi", "oihw", "hwio"]
@@ -43,6 +42,7 @@ def convolve(
     kernel: str | None = None,
     split_k: int = 0,
     precision: Precision = "standard",
+    report: _core.Report | None = None,
 ) -> Any:
     """activation(alpha x * w + residual + bias): a convolution as networks mean it, of images with one to three dimensions.
 
@@ -61,8 +61,8 @@ def convolve(
     filter_size     of quantised filters, which are a matrix with a row for each output channel: quantize(w.reshape(len(w), -1), ...)
     residual        is added; of the result's shape
 
-    Types are as for gemm(). All arrays are NumPy's, then the result is; or x or w is an Array, then it is an Array. `out` is
-    written and returned. For what is raised see matmul().
+    Types are as for gemm(), and so are the other arguments. Where any of the arrays is an Array, the call is done on its device, and
+    the result is an Array, as matmul() says. `out` is written and returned. For what is raised see matmul().
 
     >>> import numpy as np
     >>> import glgemm
@@ -72,18 +72,13 @@ def convolve(
     array([[ 5.,  6.],
            [ 9., 10.]], dtype=float32)
     """
-    how = _how(
-        "convolve", x, stride, padding, dilation, groups, layout, filter_layout, output_layout, transposed, output_padding, filter_size
-    )
-    terms = _core.Terms("convolve", alpha, activation=activation, kernel=kernel, split_k=split_k, precision=precision)
-    on_device = _is_on_device(x, w, bias, residual, out)
-    if on_device:
-        service = _service_for("convolve", engine, x, w, bias, residual, out)
-    else:
-        service = _engine_for("convolve", engine)._service
-    wanted = native_type(dtype) if on_device or out is None else out.dtype
-    c = _core.convolve(terms, how, *_brought(service, x, w, out if on_device else None, bias, residual), wanted)
-    if on_device:
+    service, is_there = computed_by("convolve", engine, x, w, bias, residual, out=out)
+    how: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups, "layout": layout}
+    how |= {"filter_layout": filter_layout, "output_layout": output_layout, "transposed": transposed}
+    how |= {"output_padding": output_padding, "filter_size": filter_size, "alpha": alpha, "residual": residual}
+    how |= {"activation": activation, "out": out, "dtype": dtype, "kernel": kernel, "split_k": split_k, "precision": precision}
+    c = _work("convolve", service, x, w, bias, told=report, **how).run()
+    if is_there:
         return c
     if out is None:
         return c.numpy()
@@ -93,11 +88,43 @@ def convolve(
 
 
 @operation
-def start_convolve(
-    engine: Engine,
+def start_convolve(engine: Engine, x: Any, w: Any, bias: Any = None, *, residual: Any = None, out: Any = None, **how: Any) -> _core.Job:
+    """Engine.start_convolve()."""
+    service = service_of("start_convolve", engine, x, w, bias, residual, out=out)
+    return _work("start_convolve", service, x, w, bias, residual=residual, out=out, **how).start()
+
+
+@operation
+def prepare_convolve(engine: Engine, x: Any, w: Any, bias: Any = None, *, residual: Any = None, out: Any = None, **how: Any) -> None:
+    """Engine.prepare_convolve()."""
+    service = service_of("prepare_convolve", engine, x, w, bias, residual, out=out)
+    _work("prepare_convolve", service, x, w, bias, residual=residual, out=out, **how).prepare()
+
+
+def explain_convolve(
+    x: Any, w: Any, bias: Any = None, *, engine: Engine | None = None, residual: Any = None, out: Any = None, **how: Any
+) -> str:
+    """What convolve() would do with these arguments, in lines of text, as explain() tells it of matmul().
+
+    >>> import numpy as np
+    >>> import glgemm
+    >>> image, filters = np.ones((1, 8, 8, 4), np.float32), np.ones((2, 3, 3, 4), np.float32)
+    >>> for line in glgemm.explain_convolve(image, filters).splitlines()[:3]:
+    ...     print(line)
+    x: (1, 8, 8, 4) float32, on the device
+    w: (2, 3, 3, 4) float32, on the device
+    runs: 1 piece of at most 1 image and 6 rows of output
+    """
+    service, _ = computed_by("explain_convolve", engine, x, w, bias, residual, out=out)
+    return _work("explain_convolve", service, x, w, bias, residual=residual, out=out, **how).explain()
+
+
+def _work(
+    who: str,
+    service: _core.Service,
     x: Any,
     w: Any,
-    bias: Any = None,
+    bias: Any,
     *,
     alpha: complex = 1,
     residual: Any = None,
@@ -107,35 +134,26 @@ def start_convolve(
     kernel: str | None = None,
     split_k: int = 0,
     precision: Precision = "standard",
+    told: _core.Report | None = None,
     **how: Any,
-) -> _core.Job:
-    """Engine.start_convolve()."""
-    who = "start_convolve"
-    terms = _core.Terms(who, alpha, activation=activation, kernel=kernel, split_k=split_k, precision=precision)
-    service = _service_for(who, engine, x, w, bias, residual, out)
-    return _core.start_convolve(terms, _how(who, x, **how), *_brought(service, x, w, out, bias, residual), native_type(dtype))
-
-
-def _service_for(who: str, engine: Engine | None, x: Any, w: Any, bias: Any, residual: Any, out: Any) -> _core.Service:
-    """That of arrays on the device."""
-    if out is not None and not isinstance(out, _core.Array):
-        raise TypeError(f"{who}: out is a {type(out).__name__}, and a convolution of device arrays needs an Array")
-    return _service_of(who, engine, x, w, bias, residual, out)
-
-
-def _brought(service: _core.Service, x: Any, w: Any, out: Any, bias: Any, residual: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """The arrays on the device."""
-
-    def bring(given: Any) -> Any:
-        return _on_device(service, given if isinstance(given, (_core.Array, Quantized)) else native(as_numpy(given)))
-
-    values, d = (None if given is None else bring(given) for given in (bias, residual))
-    return bring(x), bring(w), out, values, d
+) -> _core.Work:
+    """A convolution with convolve()'s arguments on the device. An `out` in the host's memory says the type alone."""
+    x, w = as_operand(x), as_operand(w)
+    named = _how(who, x.shape, **how)
+    terms = _core.Terms(who, alpha, activation=activation, kernel=kernel, split_k=split_k, precision=precision, report=told)
+    images, filters = on_device(service, x), on_device(service, w)
+    kind = native_type(getattr(out, "dtype", dtype))
+    values, d = (None if each is None else as_operand(each) for each in (bias, residual))
+    if types_of_c(images.dtype, filters.dtype):  # else the extension says what is wrong
+        values = bias_in(kind or default_type_of_c(images.dtype, filters.dtype), values)
+    values, d = (None if each is None else on_device(service, each) for each in (values, d))
+    into = out if isinstance(out, _core.Array) else None
+    return _core.convolution(terms, named, images, filters, into, values, d, kind)
 
 
 def _how(
     who: str,
-    x: Any,
+    shape: tuple[int, ...],
     stride: Any = 1,
     padding: Any = 0,
     dilation: Any = 1,
@@ -147,9 +165,9 @@ def _how(
     output_padding: Any = 0,
     filter_size: Sequence[int] | None = None,
 ) -> _core.ConvolutionTerms:
-    n = np.ndim(x) - 2
+    n = len(shape) - 2
     if not 1 <= n <= 3:
-        raise ValueError(f"{who}: x is {np.shape(x) or repr(x)} and must have a batch, channels, and one to three dimensions of images")
+        raise ValueError(f"{who}: x is {shape} and must have a batch, channels, and one to three dimensions of images")
     kind, before, after = _padding(who, padding, n)
     return _core.ConvolutionTerms(
         who,

@@ -85,10 +85,12 @@ class Engine(OfThisProcess):
         vendor: bool | str | os.PathLike[str] = False,
         debug_groups: bool = True,
     ) -> Engine:
-        """An engine in the OpenGL context that is current on this thread: moderngl's, GLFW's, Qt's.
+        """Makes an engine in the OpenGL context that is current on this thread: moderngl's, GLFW's, Qt's.
 
-        It is used on this thread alone, while that context is current, and closed before the context goes. OpenGL's state is
-        after each call as it was before. `get_proc_address` is a ctypes function, or its address, that looks OpenGL's functions
+        Each call makes another one, which compiles programs of its own: make one, and keep it as long as the context. It is used on
+        this thread alone, while that context is current, and closed before the context goes. stream() refuses it, since that works
+        on another thread; matmul() and gemm() stream on it what does not fit, within the call. OpenGL's state is after each call as
+        it was before. `get_proc_address` is a ctypes function, or its address, that looks OpenGL's functions
         up; by default eglGetProcAddress, which serves GLX's contexts on Linux, too. Each product outside of a scope is a debug group,
         of which the application's debug output tells; with `debug_groups=False` none is.
         """
@@ -121,7 +123,8 @@ class Engine(OfThisProcess):
     def device(self) -> dict[str, Any]:
         """A dict. What the driver says of itself: vendor, renderer, version, software, processor (the CPU of a software driver);
         and what was found: device_clock (the device measures times itself), f64 (there are products in doubles),
-        storage_block_bytes (the most that shaders reach in one buffer).
+        storage_block_bytes (the most that shaders reach in one buffer), vendor_library (how far it came with `vendor`: not_asked,
+        no_driver, other_device, no_library, failed, left_alone or ready).
         """
         return self._service.device
 
@@ -252,6 +255,20 @@ class Engine(OfThisProcess):
         """Waits until the device has done all that was enqueued."""
         self._service.finish()
 
+    def stopwatch(self) -> _core.Stopwatch:
+        """A Stopwatch, which measures how long the device takes for what is enqueued meanwhile.
+
+        >>> import numpy as np
+        >>> import glgemm
+        >>> with glgemm.Engine() as engine:
+        ...     x, watch = engine.asarray(np.ones((64, 64), np.float32)), engine.stopwatch()
+        ...     with watch:
+        ...         y = (x @ x) @ x
+        ...     0 < watch.elapsed() < 10
+        True
+        """
+        return self._service.stopwatch()
+
     @contextlib.contextmanager
     def scope(self) -> Iterator[Engine]:
         """A `with` block in which OpenGL's state is saved once, and not for each product.
@@ -294,6 +311,24 @@ class Engine(OfThisProcess):
         job: _core.Job = operations["start"](self, alpha, a, b, beta, c, **options)
         return job
 
+    def prepare(self, alpha: complex, a: Any, b: Any, beta: complex = 0, c: Any = None, **options: Any) -> None:
+        """Compiles and checks what start() with these arguments needs, and makes room, so that no such product waits for that.
+
+        Nothing is multiplied, and `c` is not written. It serves all products whose arrays have the same shapes, types and strides
+        and the same options, by matmul(), gemm(), start() and `@`. Waits for the driver's compiler. NumPy arrays are copied to
+        the device for it, and freed again. Raises what start() raises.
+
+        >>> import numpy as np
+        >>> import glgemm
+        >>> with glgemm.Engine() as engine:
+        ...     x, y = engine.asarray(np.eye(2, dtype=np.float32)), engine.asarray(np.float32([[1, 2], [3, 4]]))
+        ...     engine.prepare(1, x, y)  # before the first frame
+        ...     (x @ y).numpy()
+        array([[1., 2.],
+               [3., 4.]], dtype=float32)
+        """
+        operations["prepare"](self, alpha, a, b, beta, c, **options)
+
     def convolve(self, x: Any, w: Any, bias: Any = None, **options: Any) -> Any:
         """glgemm.convolve() on this engine."""
         return operations["convolve"](x, w, bias, engine=self, **options)
@@ -314,6 +349,10 @@ class Engine(OfThisProcess):
         job: _core.Job = operations["start_convolve"](self, x, w, bias, **options)
         return job
 
+    def prepare_convolve(self, x: Any, w: Any, bias: Any = None, **options: Any) -> None:
+        """Does for convolutions with convolve()'s arguments what prepare() does for products."""
+        operations["prepare_convolve"](self, x, w, bias, **options)
+
     def mlp(self, x: Any, layers: Sequence[tuple[Any, ...]], **options: Any) -> Any:
         """glgemm.mlp() on this engine."""
         return operations["mlp"](x, layers, engine=self, **options)
@@ -322,6 +361,10 @@ class Engine(OfThisProcess):
         """A network with mlp()'s arguments as a Job, as start() makes one of a product; `out` is an Array, or None."""
         job: _core.Job = operations["start_mlp"](self, x, layers, **options)
         return job
+
+    def prepare_mlp(self, x: Any, layers: Sequence[tuple[Any, ...]], **options: Any) -> None:
+        """Does for networks with mlp()'s arguments what prepare() does for products."""
+        operations["prepare_mlp"](self, x, layers, **options)
 
     def stream(self, a: Any, b: Any, **options: Any) -> Any:
         """glgemm.stream() on this engine."""

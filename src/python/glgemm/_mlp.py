@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, NamedTuple, Sequence
+from typing import Any, NamedTuple, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._arrays import as_numpy, native, native_type, operation
+from ._arrays import native_type, operation
 from ._engine import Engine
-from ._products import Precision, _check_device_out, _engine_for, _is_on_device, _on_device, _returned, _service_of, check_out, types_of_c
-from ._weights import Quantized
+from ._products import Precision, as_operand, bias_in, check_out, computed_by, on_device, returned, service_of, types_of_c
 
 
 class Layer(NamedTuple):
@@ -36,6 +35,7 @@ def mlp(
     dtype: npt.DTypeLike = None,
     engine: Engine | None = None,
     precision: Precision = "standard",
+    report: _core.Report | None = None,
 ) -> Any:
     """A network of fully connected layers. Where they are narrow enough, one dispatch of the device runs several of them.
 
@@ -43,12 +43,13 @@ def mlp(
     layers     1 to 16 of them, the first one first: each a Layer, or a tuple (weights, bias, activation) or a part of one
     out        is written and returned
     dtype      of the result: by default the type of x and all weights if they have one, else the type of the last layer's sums
-    precision  as in matmul()
+    precision, report
+               as in matmul()
 
     Weights and x are of types whose products are summed in one type, and so are weights and that type: floats of 32, 16 and 8 bits,
     which are summed in float32. What a layer gives to the next one is of that type, and its bias too; the last bias is of the
-    result's type. A bias in NumPy's memory may be of a narrower type. All arrays are NumPy's, then the result is; or one is an Array,
-    then it is an Array. For what is raised see matmul(); the words have the number of the layer, from 0 on.
+    result's type. A bias in the host's memory may be of a narrower type. Where any of the arrays is an Array, the call is done on its
+    device, and the result is an Array, as matmul() says. For what is raised see there; the words have the layer's number, from 0 on.
 
     >>> import numpy as np
     >>> import glgemm
@@ -58,24 +59,43 @@ def mlp(
            [43.]], dtype=float32)
     """
     given = _layers("mlp", layers)
-    arrays = [x, out, *(array for layer in given for array in layer[:2])]
-    on_device = _is_on_device(*arrays)
-    if on_device:
-        _check_device_out("mlp: out", out)
-    service = _service_of("mlp", engine, *arrays) if on_device else _engine_for("mlp", engine)._service
-    y = _core.mlp(*_ready("mlp", service, x, given, out, dtype, precision))
-    return y if on_device else _returned(y.numpy(), out)
+    service, is_there = computed_by("mlp", engine, x, *_arrays_of(given), out=out)
+    y = _work("mlp", service, x, given, out=out, dtype=dtype, precision=precision, told=report).run()
+    return y if is_there else returned(y.numpy(), out)
 
 
 @operation
-def start_mlp(
-    engine: Engine, x: Any, layers: Sequence[tuple[Any, ...]], *, out: Any = None, dtype: npt.DTypeLike = None, precision: Precision = "standard"
-) -> _core.Job:
+def start_mlp(engine: Engine, x: Any, layers: Sequence[tuple[Any, ...]], *, out: Any = None, **how: Any) -> _core.Job:
     """Engine.start_mlp()."""
     given = _layers("start_mlp", layers)
-    service = _service_of("start_mlp", engine, x, out, *(array for layer in given for array in layer[:2]))
-    _check_device_out("start_mlp: out", out)
-    return _core.start_mlp(*_ready("start_mlp", service, x, given, out, dtype, precision))
+    service = service_of("start_mlp", engine, x, *_arrays_of(given), out=out)
+    return _work("start_mlp", service, x, given, out=out, **how).start()
+
+
+@operation
+def prepare_mlp(engine: Engine, x: Any, layers: Sequence[tuple[Any, ...]], *, out: Any = None, **how: Any) -> None:
+    """Engine.prepare_mlp()."""
+    given = _layers("prepare_mlp", layers)
+    service = service_of("prepare_mlp", engine, x, *_arrays_of(given), out=out)
+    _work("prepare_mlp", service, x, given, out=out, **how).prepare()
+
+
+def explain_mlp(x: Any, layers: Sequence[tuple[Any, ...]], *, engine: Engine | None = None, out: Any = None, **how: Any) -> str:
+    """What mlp() would do with these arguments, in lines of text, as explain() tells it of matmul(): which layers run together.
+
+    >>> import numpy as np
+    >>> import glgemm
+    >>> layers = [(np.ones((16, 8), np.float32), None, "relu"), (np.ones((4, 16), np.float32),)]
+    >>> print(glgemm.explain_mlp(np.ones((100, 8), np.float32), layers).splitlines()[0])
+    x: (100, 8) float32, on the device
+    """
+    given = _layers("explain_mlp", layers)
+    service, _ = computed_by("explain_mlp", engine, x, *_arrays_of(given), out=out)
+    return _work("explain_mlp", service, x, given, out=out, **how).explain()
+
+
+def _arrays_of(layers: Sequence[Layer]) -> list[Any]:
+    return [array for layer in layers for array in layer[:2]]
 
 
 def _layers(who: str, given: Sequence[tuple[Any, ...]]) -> list[Layer]:
@@ -88,11 +108,19 @@ def _layers(who: str, given: Sequence[tuple[Any, ...]]) -> list[Layer]:
     return [Layer(*layer) for layer in given]
 
 
-def _ready(
-    who: str, service: _core.Service, x: Any, layers: Sequence[Layer], out: Any, dtype: npt.DTypeLike, precision: Precision
-) -> tuple[Any, ...]:
-    """What the extension takes: the arrays are on the device, and shapes and types go together."""
-    x, *weights = map(_native, (x, *(layer.weights for layer in layers)))
+def _work(
+    who: str,
+    service: _core.Service,
+    x: Any,
+    layers: Sequence[Layer],
+    *,
+    out: Any = None,
+    dtype: npt.DTypeLike = None,
+    precision: Precision = "standard",
+    told: _core.Report | None = None,
+) -> _core.Work:
+    """A network with mlp()'s arguments on the device, whose shapes and types go together."""
+    x, *weights = map(as_operand, (x, *(layer.weights for layer in layers)))
     if x.ndim != 2:
         raise ValueError(f"{who}: x is {x.shape} and must be (samples, inputs)")
     kind, inputs = x.dtype, x.shape[1]
@@ -111,11 +139,10 @@ def _ready(
         if kind not in possible:
             raise TypeError(f"{name}: the result is {kind}, and {products} are summed in {possible[-1]}")
         if bias is not None:
-            bias = _native(bias)
+            bias = as_operand(bias)
             if bias.shape != (inputs,):
                 raise ValueError(f"{name}: the bias is {bias.shape} and must be ({inputs},)")
-            if isinstance(bias, np.ndarray) and np.can_cast(bias.dtype, kind):
-                bias = native(bias, kind)
+            bias = bias_in(kind, bias)
             if bias.dtype != kind:
                 raise TypeError(f"{name}: the bias is {bias.dtype} and what the layer gives is {kind}")
         biases.append(bias)
@@ -124,10 +151,9 @@ def _ready(
         raise ValueError(f"{who}: the result is {shape} and out is {on_c.shape}")
     if out is not on_c:
         check_out(f"{who}: out", out, shape)
-    on: Callable[[Any], Any] = lambda array: None if array is None else _on_device(service, array)
-    brought = [(on(w), on(bias), layer.activation) for w, bias, layer in zip(weights, biases, layers)]
-    return _core.Terms(who, kernel=None, precision=precision), on(x), brought, on_c, kind
-
-
-def _native(given: Any) -> Any:
-    return given if isinstance(given, (_core.Array, Quantized)) else native(as_numpy(given))
+    brought = [
+        (on_device(service, w), None if bias is None else on_device(service, bias), layer.activation)
+        for w, bias, layer in zip(weights, biases, layers)
+    ]
+    terms = _core.Terms(who, kernel=None, precision=precision, report=told)
+    return _core.network(terms, on_device(service, x), brought, on_c, kind)

@@ -13,7 +13,7 @@ from ._engine import Engine, default_engine
 from ._weights import Quantized
 
 _Host = npt.NDArray[Any]
-Precision = Literal["fast", "standard", "extended", "reproducible"]
+Precision = Literal["standard", "fast", "extended", "reproducible"]
 
 
 @operation
@@ -27,6 +27,7 @@ def matmul(
     kernel: str | None = None,
     split_k: int = 0,
     precision: Precision = "standard",
+    report: _core.Report | None = None,
 ) -> Any:
     """The matrix product of two arrays, as numpy.matmul.
 
@@ -42,13 +43,14 @@ def matmul(
     are multiplied with each other as they are, and so are int8 and uint8; the result has NumPy's common type, or float32 where
     NumPy has none. What else is of two types is converted on the host.
 
-    Where `a` or `b` is an Array, the result is an Array, and nothing is converted on a device. There int8 gives int32, and floats
-    of two types give float32. `out` is then an Array, too. One of `a` and `b` may be quantised, an Array or a Quantized.
+    Where any array of a call is an Array, the call is done on that array's device: the result is an Array, `out` must be one, and
+    the other arrays are copied there; nothing is converted. There int8 gives int32, and floats of two types give float32. Where
+    none is, the result is NumPy's. One of `a` and `b` may be quantised, an Array or a Quantized.
 
-    kernel, split_k: how the product runs, as in `glgemm bench`. precision: how exactly it is summed. 'standard': as is fastest;
-    'reproducible': with the same bits on every driver, however the product is cut; 'extended': with an error of at most
-    4 u |a| |b|, u the unit roundoff of the sums; 'fast': may compute in the type of `a` and `b`, and is 'standard', since no
-    shader computes in a narrower type.
+    kernel, split_k: how the product runs, as in `glgemm inspect`. report: a Report, which tells what ran, and how long it took.
+    precision: how exactly it is summed. 'standard': as is fastest; 'reproducible': with the same bits on every driver, however the
+    product is cut; 'extended': with an error of at most 4 u |a| |b|, u the unit roundoff of the sums; 'fast': a vendor's library may
+    round float32 elements to 10 bits of fraction first, and where shaders multiply it is 'standard'.
 
     Raises ValueError for shapes that do not go together, TypeError for types that glgemm has not (int64, object), MemoryError,
     and Error for what the driver refuses.
@@ -62,21 +64,20 @@ def matmul(
     >>> glgemm.matmul(np.int8([100, 100]), np.int8([1, 1]), dtype=np.int32)
     200
     """
-    if isinstance(a, _core.Array) or isinstance(b, _core.Array):
-        service = _service_of("matmul", engine, a, b, out)
-        _check_device_out("matmul: out", out)
-        terms = _core.Terms("matmul", kernel=kernel, split_k=split_k, precision=precision)
-        return _core.multiply(terms, _on_device(service, a), _on_device(service, b), out, dtype=native_type(dtype))
+    how: dict[str, Any] = {"kernel": kernel, "precision": precision, "report": report}
+    if is_on_device(a, b, out):
+        service, terms = service_of("matmul", engine, a, b, out=out), _core.Terms("matmul", split_k=split_k, **how)
+        return _core.product(terms, on_device(service, a), on_device(service, b), out, dtype=native_type(dtype)).run()
     if isinstance(a, Quantized) or isinstance(b, Quantized):
         if streams := _streams("matmul", engine, a, b):
-            return _returned(streams(a, b, dtype=dtype, kernel=kernel, precision=precision), out)
+            return returned(streams(a, b, dtype=dtype, **how), out)
         x, y, on_c = _brought("matmul", engine, a, b, out)
-        c = matmul(x, y, on_c, dtype=dtype, kernel=kernel, split_k=split_k, precision=precision).numpy()
-        return _returned(c if c.ndim else c[()], out)
+        c = matmul(x, y, on_c, dtype=dtype, split_k=split_k, **how).numpy()
+        return returned(c if c.ndim else c[()], out)
     plan = _HostMatmul("matmul", a, b, out, dtype)
+    terms = _core.Terms("matmul", split_k=split_k, **how)
     if plan.c.size:
-        terms = _core.Terms("matmul", kernel=kernel, split_k=split_k, precision=precision)
-        _multiply(_engine_for("matmul", engine), terms, plan.a, plan.b, plan.c)
+        _multiply(engine_for("matmul", engine), terms, plan.a, plan.b, plan.c)
     return plan.result()
 
 
@@ -98,6 +99,7 @@ def gemm(
     kernel: str | None = None,
     split_k: int = 0,
     precision: Precision = "standard",
+    report: _core.Report | None = None,
 ) -> Any:
     """C = activation(alpha op(A) op(B) + beta C + D + bias) of matrices or of batches of them; returns C.
 
@@ -108,12 +110,14 @@ def gemm(
                 ('leaky_relu', slope), ('clamp', low, high) or ('sine', factor)
     op_a, op_b  'N': none, 'T': transposed, 'C': transposed and conjugate
     dtype       of a new C
-    precision   as in matmul()
+    kernel, split_k, precision, report
+                as in matmul()
 
     A and B are of types whose products are summed in one type: that one, which is float32 for narrower floats and int32 for int8.
     One of them may be quantised. C, D and the bias are of the type of the sums, or where A or B is of 16-bit floats of that type:
-    by default the type of A and B if they have one, else the type of the sums. All of them are NumPy arrays, or all are Arrays of one
-    engine. For what is raised see matmul().
+    by default the type of A and B if they have one, else the type of the sums. A bias in the host's memory may be of a narrower
+    type. Where any of the arrays is an Array, the call is done on its device, and C is an Array, as matmul() says. For what is
+    raised see there.
 
     >>> import numpy as np
     >>> import glgemm
@@ -122,31 +126,42 @@ def gemm(
     array([[3., 0.],
            [7., 9.]], dtype=float32)
     """
-    need_c("gemm", beta, c)
     how: dict[str, Any] = {"bias": bias, "activation": activation, "residual": residual, "op_a": op_a, "op_b": op_b, "dtype": dtype}
     how |= {"kernel": kernel, "precision": precision}
-    if (isinstance(a, Quantized) or isinstance(b, Quantized)) and not _is_on_device(a, b, c, bias, residual):
+    if is_on_device(a, b, c, bias, residual):
+        return _work("gemm", engine, alpha, a, b, beta, c, split_k=split_k, told=report, **how).run()
+    need_c("gemm", beta, c)
+    if isinstance(a, Quantized) or isinstance(b, Quantized):
+        how |= {"report": report}
         if streams := _streams("gemm", engine, a, b):
-            return _returned(streams(a, b, alpha=alpha, beta=beta, out=None if c is None else c.copy(), **how), c)
+            return returned(streams(a, b, alpha=alpha, beta=beta, out=None if c is None else c.copy(), **how), c)
         x, y, on_c = _brought("gemm", engine, a, b, c)
-        return _returned(gemm(alpha, x, y, beta, on_c, split_k=split_k, **how).numpy(), c)
-    service = _service_of("gemm", engine, a, b, c, bias, residual) if _is_on_device(a, b, c) else None
-    product, terms, c_type = _ready("gemm", service, alpha, a, b, beta, c, split_k=split_k, **how)
-    if service:
-        return _core.multiply(terms, product.a, product.b, c, product.bias, product.residual, dtype=c_type)
+        return returned(gemm(alpha, x, y, beta, on_c, split_k=split_k, **how).numpy(), c)
+    product, terms, c_type = _ready("gemm", None, alpha, a, b, beta, c, split_k=split_k, told=report, **how)
     c = np.empty(product.shape, c_type) if c is None else c
     if c.size:
-        _multiply(_engine_for("gemm", engine), terms, product.a, product.b, c, product.bias, product.residual)
+        _multiply(engine_for("gemm", engine), terms, product.a, product.b, c, product.bias, product.residual)
     return c
 
 
 @operation
 def start(engine: Engine, alpha: complex, a: Any, b: Any, beta: complex = 0, c: Any = None, **options: Any) -> _core.Job:
     """Engine.start()."""
-    need_c("start", beta, c)
-    service = _service_of("start", engine, a, b, c, options.get("bias"), options.get("residual"))
-    product, terms, c_type = _ready("start", service, alpha, a, b, beta, c, **options)
-    return _core.start(terms, product.a, product.b, c, product.bias, product.residual, dtype=c_type)
+    return _work("start", engine, alpha, a, b, beta, c, **options).start()
+
+
+@operation
+def prepare(engine: Engine, alpha: complex, a: Any, b: Any, beta: complex = 0, c: Any = None, **options: Any) -> None:
+    """Engine.prepare()."""
+    _work("prepare", engine, alpha, a, b, beta, c, **options).prepare()
+
+
+def _work(who: str, engine: Engine | None, alpha: complex, a: Any, b: Any, beta: complex, c: Any, **options: Any) -> _core.Work:
+    """A product with gemm()'s arguments on the device."""
+    need_c(who, beta, c)
+    service = service_of(who, engine, a, b, options.get("bias"), options.get("residual"), out=c, name="C")
+    product, terms, c_type = _ready(who, service, alpha, a, b, beta, c, **options)
+    return _core.product(terms, product.a, product.b, c, product.bias, product.residual, dtype=c_type)
 
 
 def _ready(
@@ -167,18 +182,20 @@ def _ready(
     kernel: str | None = None,
     split_k: int = 0,
     precision: Precision = "standard",
+    told: _core.Report | None = None,
 ) -> tuple[Gemm, _core.Terms, np.dtype[Any]]:
-    """The operands of gemm() or start(), on the device if there is one, checked; the terms; and the type of C."""
-    bring: Callable[[Any], Any] = lambda one: _on_device(service, one) if service else native(as_numpy(one))
-    values, d = (None if one is None else bring(one) for one in (bias, residual))
-    product = Gemm(who, bring(a), bring(b), values, d, op_a, op_b)
-    if service:
-        _check_device_out(f"{who}: C", c)
-    elif c is not None:
+    """The operands of gemm(), start() or prepare(), on the device if there is one, checked; the terms; and the type of C."""
+    bring: Callable[[Any], Any] = lambda one: on_device(service, one) if service else native(as_numpy(one))
+    d = None if residual is None else bring(residual)
+    if bias is not None:  # which is brought in C's type
+        bias = bring(bias) if isinstance(bias, Quantized) else as_operand(bias)
+    product = Gemm(who, bring(a), bring(b), bias, d, op_a, op_b)
+    if c is not None and not service:
         check_out(f"{who}: C", c, product.shape)
     c_type = product.type_of_c(c, dtype)
-    terms = _core.Terms(who, alpha, beta, product.op_a, product.op_b, activation, kernel=kernel, split_k=split_k, precision=precision)
-    return product, terms, c_type
+    product.bias = None if bias is None else bring(product.bias)
+    how: dict[str, Any] = {"kernel": kernel, "split_k": split_k, "precision": precision, "report": told}
+    return product, _core.Terms(who, alpha, beta, product.op_a, product.op_b, activation, **how), c_type
 
 
 def explain(
@@ -192,7 +209,7 @@ def explain(
     split_k: int = 0,
     precision: Precision = "standard",
 ) -> str:
-    """What matmul() would do, in lines of text: conversions, copies, the kernel, memory. `out` and `dtype` are for NumPy arrays.
+    """What matmul() would do, in lines of text: conversions, copies, the kernel, memory. Nothing is promised of the words.
 
     >>> import numpy as np
     >>> import glgemm
@@ -202,14 +219,15 @@ def explain(
     >>> print(glgemm.explain(a.T, a[:, ::2]).splitlines()[1])
     B: (8, 3) float32, copied on the host first: neither op nor ld says its strides of (24, 8) bytes
     """
-    if any(isinstance(x, (_core.Array, Quantized)) for x in (a, b)):
-        service = _service_of("explain", engine or (None if _is_on_device(a, b) else default_engine()), a, b)
-        terms = _core.Terms("explain", kernel=kernel, split_k=split_k, precision=precision)
-        return _core.explain(_on_device(service, a), _on_device(service, b), terms)
+    service, is_there = computed_by("explain", engine, a, b, out=out)
+    terms = _core.Terms("explain", kernel=kernel, split_k=split_k, precision=precision)
+    if is_there or isinstance(a, Quantized) or isinstance(b, Quantized):
+        into = out if is_there else None
+        return _core.product(terms, on_device(service, a), on_device(service, b), into, dtype=native_type(dtype)).explain()
     plan = _HostMatmul("explain", a, b, out, dtype)
     if plan.c.size == 0:
-        return "nothing: the product has no elements\n"
-    engine = _engine_for("explain", engine)
+        return "nothing: the result has no elements\n"
+    engine = engine_for("explain", engine)
     notes = "".join(
         f"{name} is converted on the host from {was.dtype} to {now.dtype}\n"
         for name, was, now in (("A", as_numpy(a), plan.a), ("B", as_numpy(b), plan.b), ("C", plan.c, plan.returned))
@@ -217,7 +235,6 @@ def explain(
     )
     if not engine._fits(plan.a.nbytes + plan.b.nbytes + plan.c.nbytes):
         return notes + "streamed: the matrices do not fit the device\n"
-    terms = _core.Terms("explain", kernel=kernel, split_k=split_k, precision=precision)
     return engine._service.explain(_core.HostProduct(plan.a, plan.b, plan.c), terms) + notes
 
 
@@ -331,9 +348,15 @@ class Gemm:
         possible = types_of_c(a, b)
         if c not in possible:
             raise TypeError(f"{self.who}: C is {c}, and products of {a if a == b else f'{a} and {b}'} are summed in {possible[-1]}")
-        for name, given in (("the bias", self.bias), ("D", self.residual)):
-            if given is not None and given.dtype != c:
-                raise TypeError(f"{self.who}: {name} is {given.dtype} and C is {c}")
+        self.bias = bias_in(c, self.bias)
+        for name, array in (("the bias", self.bias), ("D", self.residual)):
+            if array is not None and array.dtype != c:
+                raise TypeError(f"{self.who}: {name} is {array.dtype} and C is {c}")
+
+
+def bias_in(kind: np.dtype[Any], bias: Any) -> Any:
+    """A bias in the host's memory in the type of what it is added to, where that holds all of its own type's numbers."""
+    return native(bias, kind) if isinstance(bias, np.ndarray) and np.can_cast(bias.dtype, kind) else bias
 
 
 def _multiply(
@@ -452,34 +475,50 @@ def apply_op(who: str, name: str, op: str, x: Any) -> tuple[str, Any]:
     return "N", x.mT if isinstance(x, _core.Array) else x.swapaxes(-1, -2)
 
 
-def _engine_for(who: str, engine: Engine | None) -> Engine:
+def engine_for(who: str, engine: Engine | None) -> Engine:
     if engine is not None and not isinstance(engine, Engine):
         raise TypeError(f"{who}: the engine is {engine!r} and must be an Engine; stream() takes Accelerators")
     return engine or default_engine()
 
 
-def _service_of(who: str, engine: Engine | None, *arrays: Any) -> _core.Service:
-    services = [_core.engine_of(x) for x in arrays if isinstance(x, _core.Array)]
+def is_on_device(*arrays: Any) -> bool:
+    """Whether a call with these arrays is done on a device: where any of them is there."""
+    return any(isinstance(x, _core.Array) for x in arrays)
+
+
+def service_of(who: str, engine: Engine | None, *arrays: Any, out: Any = None, name: str = "out") -> _core.Service:
+    """That of a call on the device, by the engine or by an array. What is written must be there, too."""
+    services = [_core.engine_of(x) for x in (*arrays, out) if isinstance(x, _core.Array)]
     if engine is not None:
-        services.insert(0, _engine_for(who, engine)._service)
+        services.insert(0, engine_for(who, engine)._service)
     if any(service is not services[0] for service in services):
         raise ValueError(f"{who}: the arrays belong to different engines")
+    if out is not None and not isinstance(out, _core.Array):
+        raise TypeError(f"{who}: {name} is a {type(out).__name__}, and a call with arrays on the device needs an Array")
     return services[0]
 
 
-def _on_device(service: _core.Service, x: Any) -> _core.Array:
+def computed_by(who: str, engine: Engine | None, *arrays: Any, out: Any = None) -> tuple[_core.Service, bool]:
+    """The service that computes a call, and whether the arrays are on its device."""
+    if is_on_device(*arrays, out):
+        return service_of(who, engine, *arrays, out=out), True
+    return engine_for(who, engine)._service, False
+
+
+def as_operand(x: Any) -> Any:
+    """An operand as it is, if it is glgemm's, else as a NumPy array in this machine's byte order."""
+    return x if isinstance(x, (_core.Array, Quantized)) else native(as_numpy(x))
+
+
+def on_device(service: _core.Service, x: Any) -> _core.Array:
     if isinstance(x, Quantized):
         return x._upload(service)
     return x if isinstance(x, _core.Array) else service.upload(as_numpy(x))
 
 
-def _is_on_device(*arrays: Any) -> bool:
-    return any(isinstance(x, _core.Array) for x in arrays)
-
-
 def _streams(who: str, engine: Engine | None, a: Any, b: Any) -> Callable[..., Any] | None:
     """What multiplies matrices in the host's memory that do not fit the device, one of them quantised; None for others."""
-    target = _engine_for(who, engine)
+    target = engine_for(who, engine)
     on_host: Callable[[Any], Any] = lambda given: given if isinstance(given, Quantized) else as_numpy(given)
     x, y = on_host(a), on_host(b)
     if x.ndim != 2 or y.ndim != 2 or not target._service.has_thread or target._fits(x.nbytes + y.nbytes):
@@ -489,20 +528,15 @@ def _streams(who: str, engine: Engine | None, a: Any, b: Any) -> Callable[..., A
 
 def _brought(who: str, engine: Engine | None, a: Any, b: Any, c: Any) -> Iterator[Any]:
     """Operands in the host's memory, one of them quantised, on the device; C, where there is one."""
-    service = _engine_for(who, engine)._service
+    service = engine_for(who, engine)._service
     if c is not None:
         check_out(f"{who}: {'out' if who == 'matmul' else 'C'}", c, c.shape)
-    return (None if x is None else _on_device(service, x) for x in (a, b, c))
+    return (None if x is None else on_device(service, x) for x in (a, b, c))
 
 
-def _returned(made: Any, out: Any) -> Any:
+def returned(made: Any, out: Any) -> Any:
     """The product, in `out` where there is one."""
     if out is None:
         return made
     out[...] = made
     return out
-
-
-def _check_device_out(name: str, out: Any) -> None:
-    if out is not None and not isinstance(out, _core.Array):
-        raise TypeError(f"{name} is a {type(out).__name__}, and a product of device arrays needs an Array")

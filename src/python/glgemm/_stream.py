@@ -181,6 +181,7 @@ def stream(
     engine: Engine | Accelerators | None = None,
     kernel: str | None = None,
     precision: Precision = "standard",
+    report: _core.Report | None = None,
 ) -> Future:
     """Begins a product of matrices that need not fit the device, nor main memory, and returns a Future of C.
 
@@ -196,9 +197,11 @@ def stream(
                which is at work, nor wait for the product
     device_memory_limit_bytes, memory_limit_bytes
                bytes: the most that buffers on the device, and on device and host together, may have. 0: as much as suits
-    engine     an Engine with a context of its own, or Accelerators. It is busy until the product is done
+    engine     an Engine with a context of its own, or Accelerators. It is busy until the product is done. An engine of
+               Engine.current() is refused, since it works on its thread alone and not in the background
+    report     is filled once the product is done; not with Accelerators, whose devices run kernels of their own
 
-    The other arguments are as in gemm(). A, B and C are not changed by others until the product is done.
+    All arrays are in the host's memory; an Array is copied there first. The other arguments are as in gemm(). A, B and C are not changed by others until the product is done.
 
     >>> import numpy as np
     >>> import glgemm
@@ -225,9 +228,11 @@ def stream(
                 raise ValueError(f"stream: out overlaps {name}")
     c_type = given_c.dtype if given_c is not None else native_type(dtype) or types_of_c(x.dtype, y.dtype)[-1]
     gemm.check_types(c_type)
-    terms = _core.Terms("stream", alpha, beta, gemm.op_a, gemm.op_b, activation, kernel=kernel, precision=precision)
+    terms = _core.Terms("stream", alpha, beta, gemm.op_a, gemm.op_b, activation, kernel=kernel, precision=precision, report=report)
     if not isinstance(engine, (Engine, Accelerators, type(None))):
         raise TypeError(f"stream: the engine is {engine!r} and must be an Engine or Accelerators")
+    if report is not None and isinstance(engine, Accelerators):
+        raise TypeError("stream: a report is of one Engine, and these are Accelerators")
     device = engine or default_engine()
     if isinstance(device, Engine) and not device._service.has_thread:
         raise ValueError("stream: an engine in the application's context works on that context's thread alone, not in the background")

@@ -1,0 +1,84 @@
+#include "python/stopwatch.hpp"
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace glgemm::python {
+namespace {
+
+double seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+}  // namespace
+
+Timer::Timer(std::shared_ptr<Service> service) : service_(std::move(service)) {
+  service_->run("stopwatch", [&](Engine& engine, Interrupt&) { watch_ = std::make_unique<Stopwatch>(engine); });
+  service_->keep(*this);
+}
+
+Timer::~Timer() {
+  service_->let_go(*this);
+  free();
+}
+
+void Timer::run(const char* what, const std::function<void(Stopwatch& watch, Interrupt& interrupt)>& work) {
+  Stopwatch* const watch = watch_.get();  // which another thread may hand over to be destroyed, behind this
+  service_->run(what, [&](Engine&, Interrupt& interrupt) { work(*watch, interrupt); });
+}
+
+void Timer::start() {
+  run("Stopwatch.start", [](Stopwatch& watch, Interrupt&) { watch.start(); });
+  state_ = State::started;
+}
+
+void Timer::stop() {
+  if (state_ == State::made) throw std::invalid_argument("Stopwatch.stop: it was not started");
+  run("Stopwatch.stop", [](Stopwatch& watch, Interrupt&) { watch.stop(); });
+  state_ = State::stopped;
+}
+
+double Timer::elapsed() {
+  std::optional<std::chrono::nanoseconds> time;
+  check_stopped("Stopwatch.elapsed");
+  run("Stopwatch.elapsed", [&](Stopwatch& watch, Interrupt& interrupt) {
+    while (!(time = watch.poll())) {
+      interrupt.check();
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  });
+  return seconds(*time);
+}
+
+std::optional<double> Timer::poll() {
+  std::optional<std::chrono::nanoseconds> time;
+  check_stopped("Stopwatch.poll");
+  run("Stopwatch.poll", [&](Stopwatch& watch, Interrupt&) { time = watch.poll(); });
+  return time ? std::optional(seconds(*time)) : std::nullopt;
+}
+
+void Timer::check_stopped(const char* what) const {
+  if (state_ != State::stopped) throw std::invalid_argument(std::string(what) + ": it was not stopped since it was started");
+}
+
+void define_stopwatch(py::module_& module) {
+  py::class_<Timer>(module, "Stopwatch",
+                    R"(Measures how many seconds the device takes for what is enqueued meanwhile, by whomever.
+
+Made by Engine.stopwatch(), and used where its engine may be used. `with watch:` is start() and, at the block's end, stop().)")
+      .def("start", &Timer::start, "From here on; does not wait. It may be started again.")
+      .def("stop", &Timer::stop, "To here; does not wait.")
+      .def("elapsed", &Timer::elapsed, "The seconds between start() and stop(). Waits until the device has come to stop().")
+      .def("poll", &Timer::poll, "The same if it is known already, else None; does not wait. Ask in the next frames, say.")
+      .def("__enter__",
+           [](const py::object& self) {
+             self.cast<Timer&>().start();
+             return self;
+           })
+      .def("__exit__", [](Timer& self, const py::args&) { self.stop(); });
+}
+
+}  // namespace glgemm::python
