@@ -26,6 +26,7 @@ buffer_b = context.buffer(b.tobytes())
 buffer_c = context.buffer(reserve=SIZE * SIZE * 4)
 c = engine.wrap(buffer_c, (SIZE, SIZE))
 glgemm.matmul(engine.wrap(buffer_a, a.shape), engine.wrap(buffer_b, b.shape), out=c)  # nothing is copied
+engine.barrier("storage")  # the fragment shader reads C next
 
 # The fragment shader reads C where the product has put it.
 program = context.program(

@@ -93,7 +93,7 @@ struct Convolution {
 
 /// The size of the output's images: along each dimension floor((size + padding - (filter - 1) dilation - 1) / stride) + 1, or
 /// transposed (size - 1) stride + (filter - 1) dilation + 1 - padding. Transposed, several sizes of output belong to one of
-/// input: an output may have up to max(stride, dilation) - 1 elements more than this. With padding of the same kinds the output
+/// input: an output may have up to max(stride, dilation) - 1 elements more than this. With same_upper or same_lower the output
 /// may be any from (size - 1) stride + 1 to size stride; where `output` has such a size, that is the result, else the largest.
 /// @throws std::invalid_argument  numbers of dimensions differ, a size is negative, or the filter leaves the image; with the
 ///                                numbers

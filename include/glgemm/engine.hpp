@@ -93,8 +93,8 @@ struct EngineOptions {
   ///
   /// It holds at most 64 MiB; the least recently used files go first. Any number of processes may share it, and it
   /// can be removed at any time. A program's key is the driver's names and the source, so that rewritten sources are kept apart.
-  /// A file that cannot be read or written costs time and fails nothing. A folder that belongs to another user, or into which
-  /// others may write, is not used.
+  /// A file that cannot be read or written costs time and fails nothing. On Linux a folder that belongs to another user, or into
+  /// which everyone may write, is not used.
   std::optional<std::string> program_cache{};
   /// The path of a table that `glgemm tune` wrote. The engine reads it once, when it is made. If an entry for its device, there
   /// or in the built-in table, is near enough to a product, the planner takes its kernel. Entries that cannot be read are left
@@ -186,8 +186,8 @@ class GLGEMM_EXPORT Engine {
   /// Returns C = A B. A is m x k, B is k x n, C is m x n; m, n or k may be 0 (with k = 0, C is all zeros).
   ///
   /// Uploads A and B, multiplies, waits, and reads C back. type_of() has the types; C's type is sum_type(A's, B's). Floats of 16
-  /// and 8 bits are summed in f32. The error of each element of C is at most k u / (1 - k u) times the
-  /// element of |A| |B|, with u = 2^-24 for sums in f32 and 2^-53 in f64; verify.hpp has the bound for complex numbers.
+  /// and 8 bits are summed in f32. The error of each element of C is at most k u / (1 - k u) times the element of |A| |B|, with
+  /// u = 2^-24 for sums in f32 and 2^-53 in f64; verify.hpp has the bound for complex numbers.
   /// @throws std::invalid_argument  the inner sizes differ; the message has the sizes
   /// @throws Unsupported            options.kernel cannot run this, or the driver lacks the type; nothing has been uploaded
   /// @throws OutOfMemory            a buffer could not be had; the message has the bytes
@@ -246,6 +246,27 @@ class GLGEMM_EXPORT Engine {
   /// fence has passed they stay unmapped, and the host and other contexts wait. What its spans point to may go. Throws as gemm();
   /// nothing has been enqueued.
   [[nodiscard]] Job start(const Gemm& product, const PlanOptions& options = {});
+
+  /// Bytes of workspace that gemm() would need for the product. start() needs as many, unless a vendor's library would run
+  /// gemm(). The buffers need not exist. The number holds as long as the plan: from prepare() with the same options on.
+  /// Gemm::workspace may be larger; a smaller one is refused by std::invalid_argument. Throws as gemm(). Any thread, while no
+  /// other uses the engine.
+  std::int64_t workspace_bytes(const Gemm& product, const PlanOptions& options = {}) const;
+
+  /// Compiles the programs that the products need, runs each once on nothing, and makes room in the engine's workspace: no
+  /// later product of these kinds, see gemm(), waits for the driver's compiler (some compile at the first dispatch) or makes
+  /// room. Nor does start() wait for the compiler, unless a vendor's library would run gemm(); it makes room of its own. How
+  /// fast a program is, is not measured: a product that is expected to take more than an eighth of EngineOptions::max_dispatch
+  /// may wait for its first slices all the same. The buffers need not exist, and their names may be 0. Blocks. Throws as gemm();
+  /// if shapes disagree, the message has the product's number.
+  void prepare(std::span<const Gemm> products, const PlanOptions& options = {});
+  void prepare(const Gemm& product, const PlanOptions& options = {}) { prepare(std::span(&product, 1), options); }
+  /// Copies a B that many products use into a matrix of its own, in the form that this engine's kernels read fastest. Enqueues;
+  /// does not wait.
+  /// @throws std::invalid_argument  the view leaves its buffer or is misaligned, is quantised or indexed, or its buffer is mapped
+  ///                                as gemm() says
+  /// @throws OutOfMemory            with the bytes asked for
+  [[nodiscard]] PackedOperand prepack(const BufferView& b, Op op = Op::none);
 
   /// Enqueues a convolution, see convolution.hpp, on the context's command stream; does not wait for the GPU.
   ///
@@ -311,30 +332,10 @@ class GLGEMM_EXPORT Engine {
   void prepare_read_texture(const TextureView& from, const TensorView& to);
   void prepare_write_texture(const TensorView& from, const TextureView& to);
 
-  /// Bytes of workspace that gemm() would need for the product, and start(), where no vendor's library would run gemm(). The
-  /// buffers need not exist. The number holds as long as the plan: from prepare() with the same options on. Gemm::workspace
-  /// may be larger; a smaller one is refused by std::invalid_argument. Throws as gemm(). Any thread, while no other uses the
-  /// engine.
-  std::int64_t workspace_bytes(const Gemm& product, const PlanOptions& options = {}) const;
-
   /// Bytes that buffers may have without crowding others out, as far as is known: 7/8 of the memory that the driver reports as
   /// free now; half of the main memory if the driver computes on the CPU; 1 GiB if the driver does not say.
+  /// @throws std::invalid_argument  the driver is to be asked, and the engine was released or its context is not current
   std::int64_t device_memory_bytes() const;
-
-  /// Compiles the programs that the products need, runs each once on nothing, and makes room in the engine's workspace: no
-  /// later product of these kinds, see gemm(), waits for the driver's compiler (some compile at the first dispatch) or makes
-  /// room. So it is for start(), which makes room of its own, where no vendor's library would run gemm(). How fast a program
-  /// is, is not measured: a product that is expected to take more than an eighth of EngineOptions::max_dispatch may wait for
-  /// its first slices all the same. The buffers need not exist, and their names may be 0. Blocks. Throws as gemm(); if shapes
-  /// disagree, the message has the product's number.
-  void prepare(std::span<const Gemm> products, const PlanOptions& options = {});
-  void prepare(const Gemm& product, const PlanOptions& options = {}) { prepare(std::span(&product, 1), options); }
-  /// Copies a B that many products use into a matrix of its own, in the form that this engine's kernels read fastest. Enqueues;
-  /// does not wait.
-  /// @throws std::invalid_argument  the view leaves its buffer or is misaligned, is quantised or indexed, or its buffer is mapped
-  ///                                as gemm() says
-  /// @throws OutOfMemory            with the bytes asked for
-  [[nodiscard]] PackedOperand prepack(const BufferView& b, Op op = Op::none);
 
   /// Copies the elements of a matrix from host memory to a buffer. `from` holds the view's stored lines (rows if row-major,
   /// columns if column-major), each `ld` elements behind the one before; 0: without gaps. May return before the device has the
@@ -349,7 +350,7 @@ class GLGEMM_EXPORT Engine {
   /// @throws DeviceLost             the context was reset
   void download(const BufferView& from, void* to, std::int64_t ld = 0);
 
-  /// Has the uses to come of what products, convolutions and the application's own shaders have written see it:
+  /// Makes what products, convolutions and the application's own shaders have written visible to the uses to come:
   /// barrier(Use::vertices | Use::indices). It is glMemoryBarrier, which not every toolkit gives, and waits for nothing. What
   /// glgemm does itself needs none: products, download(), read_texture() and write_texture().
   /// @throws std::invalid_argument  the number is not made of uses

@@ -20,8 +20,8 @@ namespace glgemm {
 /// transpose, for real types).
 enum class Op { none, transpose, conjugate_transpose };
 
-/// alpha or beta. A product refuses a scalar that is no value of its accumulator type: real types have no imaginary part, and
-/// integer types take integers in their range.
+/// alpha or beta, rounded to the type of the sums. A product refuses what that type cannot hold: real types have no imaginary
+/// part, and integer types take integers in their range.
 struct Scalar {
   std::complex<double> value;
   template <class T>
@@ -97,8 +97,8 @@ struct Batch {
   static constexpr std::int64_t unsaid = -1;
 
   std::int64_t count = 1;
-  /// Elements from an item's matrix to the next item's, not negative; 0 where all items have the same A, B or D. Where there are
-  /// several items, each one is said unless there are offsets: one that was forgotten is refused.
+  /// Elements from an item's matrix to the next item's, not negative; 0 where all items have the same A, B or D. With several
+  /// items, an operand's stride must be said unless it has offsets: one that was forgotten is refused.
   std::int64_t stride_a = unsaid;
   std::int64_t stride_b = unsaid;
   std::int64_t stride_c = unsaid;
@@ -112,6 +112,7 @@ struct Batch {
   /// `count` scalars, used in place of alpha and beta where not empty.
   std::span<const Scalar> alphas{};
   std::span<const Scalar> betas{};
+  Reserved reserved{};
 };
 
 /// What a bias has an element for: each row of C, each column of C, or each output. The outputs of a layer of a network are its
@@ -138,7 +139,7 @@ class BiasView {
   static constexpr BiasView for_each_output(unsigned buffer, std::int64_t offset_bytes = 0, Type type = Type::f32) noexcept {
     return {Bias::for_each_output, buffer, offset_bytes, type};
   }
-  /// Any of them; none, whatever the buffer, of Bias::none.
+  /// The one of that kind. With Bias::none there is no bias, whatever the buffer.
   static constexpr BiasView of(Bias kind, unsigned buffer, std::int64_t offset_bytes = 0, Type type = Type::f32) noexcept {
     return kind == Bias::none ? BiasView() : BiasView(kind, buffer, offset_bytes, type);
   }
@@ -168,6 +169,7 @@ struct Epilogue {
   std::optional<BufferView> residual{};
   BiasView bias{};
   Activation activation{};
+  Reserved reserved{};
 };
 
 /// A part of a buffer of the application that a product may overwrite.

@@ -1,10 +1,10 @@
 // glgemm's interface for C99 and for what calls C: multiplies matrices in the OpenGL context that is current when an engine is
 // made.
 //
-// Every function that can fail returns a glgemm_status. One that fails changes nothing that it was given, but sets a handle
-// that it should have made to NULL; glgemm_last_error() says in a sentence what was wrong. A comment names the pointers that
-// may be NULL; any other pointer that is NULL gives GLGEMM_INVALID_ARGUMENT and its name. No C++ exception leaves a function:
-// C++ without exceptions can call all of them, and the C++ headers need exceptions.
+// Every function that can fail returns a glgemm_status. One that fails sets a handle that it should have made to NULL, and
+// changes nothing else that it was given unless its comment says so; glgemm_last_error() says in a sentence what was wrong. A
+// comment names the pointers that may be NULL; any other pointer that is NULL gives GLGEMM_INVALID_ARGUMENT and its name. No C++
+// exception leaves a function: C++ without exceptions can call all of them, and the C++ headers need exceptions.
 //
 // Statuses: @return names a function's own reasons. Besides, any function may give GLGEMM_HOST_OUT_OF_MEMORY, or
 // GLGEMM_INVALID_ARGUMENT for a number that is none of its enumeration, a struct_size that this library does not know, or an
@@ -152,7 +152,7 @@ enum {
 #undef GLGEMM_ROW
 };
 
-/// alpha or beta: a value of the type in which the product is summed. For real types im is 0; for integer types re is an integer
+/// alpha or beta, rounded to the type in which the product is summed. For real types im is 0; for integer types re is an integer
 /// in range. This struct does not grow.
 typedef struct glgemm_scalar {
   double re;
@@ -414,9 +414,9 @@ typedef struct glgemm_mlp_layer {
   size_t struct_size;
   int32_t op;           ///< GLGEMM_OP_NONE, ...
   glgemm_view weights;  ///< W
-  /// Where not NULL: W's elements are codes, which lie along the inputs. The layer then runs as a product: what is between it
-  /// and its neighbours goes through the workspace, where glgemm_plan_options.workspace_bytes has no room for all samples in
-  /// pieces of some.
+  /// Where not NULL: W's elements are codes, which lie along the inputs. The layer then runs as a product, and what is between
+  /// it and its neighbours goes through the workspace: in pieces of some samples, where glgemm_plan_options.workspace_bytes
+  /// has no room for all.
   const glgemm_quantization* quantization;
   /// By glgemm_bias_for_each_output(), of the type of what the layer gives: of the sums' type for a hidden layer, of the output's
   /// for the last one. None by default.
@@ -444,7 +444,8 @@ typedef struct glgemm_mlp {
 /// What the caller decides about a product's plan. The planner decides the rest.
 typedef struct glgemm_plan_options {
   size_t struct_size;
-  /// Run this kernel or fail: "naive", "tiled:tile=16", ... It may go after the call. NULL, the default: the planner chooses.
+  /// Run this kernel or fail: "naive", "tiled:tile=16", ... A text or a value that is not legal is GLGEMM_INVALID_ARGUMENT, and a
+  /// kernel that cannot run this GLGEMM_UNSUPPORTED. It may go after the call. NULL, the default: the planner chooses.
   const char* kernel;
   int32_t precision;        ///< GLGEMM_PRECISION_STANDARD, the default, ...
   int64_t workspace_bytes;  ///< the most bytes of workspace that may be needed, 256 MiB by default
@@ -534,9 +535,8 @@ typedef struct glgemm_job_info {
   int64_t advances;  ///< calls of glgemm_job_advance() that enqueued something
   int64_t slices;
   int64_t dispatches;
-  /// The time that the job's slices took, by the device's clock, as far as glgemm_job_advance() has heard of it: not of those
-  /// that still run. On drivers that compute in the call, and where glgemm_device_info.device_clock is 0, it is the host's.
-  /// Once the job's fence has passed, one more advance adds the rest.
+  /// The time that the job's slices took, by the clock of glgemm_report.kernel_time_ns, as far as glgemm_job_advance() has heard
+  /// of it: not of those that still run. Once the job's fence has passed, one more advance adds the rest.
   int64_t device_time_ns;
   /// How fast the program that runs next is, as far as the engine knows: multiply-adds in a second (elements in a second, where
   /// it packs or adds up parts of k). 0: not yet known.
@@ -821,8 +821,8 @@ GLGEMM_EXPORT glgemm_status glgemm_gemm(glgemm_engine* engine, const glgemm_prod
 GLGEMM_EXPORT glgemm_status glgemm_gemm_grouped(glgemm_engine* engine, const glgemm_product* products, size_t count,
                                                 const glgemm_plan_options* options);
 
-/// Bytes of workspace that glgemm_gemm() would need for the product, and glgemm_job_start(), where no vendor's library would
-/// run glgemm_gemm(). The buffers need not exist. The number holds as long as the plan: from glgemm_prepare() with the same
+/// Bytes of workspace that glgemm_gemm() would need for the product. glgemm_job_start() needs as many, unless a vendor's library
+/// would run glgemm_gemm(). The buffers need not exist. The number holds as long as the plan: from glgemm_prepare() with the same
 /// options on. A smaller glgemm_product.workspace is GLGEMM_INVALID_ARGUMENT. Any thread, while no other uses the engine.
 /// @param options  NULL: the defaults
 /// @return GLGEMM_INVALID_ARGUMENT, GLGEMM_UNSUPPORTED  as glgemm_gemm()
@@ -830,10 +830,10 @@ GLGEMM_EXPORT glgemm_status glgemm_workspace_bytes(const glgemm_engine* engine, 
                                                    const glgemm_plan_options* options, int64_t* bytes);
 
 /// Compiles the programs that the products need, runs each once on nothing, and makes room in the engine's workspace: no later
-/// product of these kinds, see glgemm_gemm(), waits for the driver's compiler or makes room. So it is for glgemm_job_start(),
-/// which makes room of its own, where no vendor's library would run glgemm_gemm(). How fast a program is, is not measured: a
-/// product that is expected to take more than an eighth of max_dispatch_ns may wait for its first slices all the same. The
-/// buffers need not exist, and their names may be 0. Blocks.
+/// product of these kinds, see glgemm_gemm(), waits for the driver's compiler or makes room. Nor does glgemm_job_start() wait
+/// for the compiler, unless a vendor's library would run glgemm_gemm(); it makes room of its own. How fast a program is, is not
+/// measured: a product that is expected to take more than an eighth of max_dispatch_ns may wait for its first slices all the
+/// same. The buffers need not exist, and their names may be 0. Blocks.
 /// @param products  an array whose elements are products->struct_size bytes apart; may be NULL if count is 0
 /// @param options   NULL: the defaults
 /// @return as glgemm_gemm(); the message has the product's number, from 0 on
@@ -918,7 +918,7 @@ GLGEMM_EXPORT glgemm_status glgemm_prepare_mlps(glgemm_engine* engine, const glg
 
 // ---- Barriers, packed operands, fences and scopes
 
-/// Has the uses to come of what products and the application's own shaders have written see it: `uses` is one of
+/// Makes what products and the application's own shaders have written visible to the uses to come: `uses` is one of
 /// GLGEMM_USE_VERTICES, ... or several, by |. It is glMemoryBarrier, which not every toolkit gives, and waits for nothing.
 /// @return GLGEMM_INVALID_ARGUMENT  the number is not made of uses
 GLGEMM_EXPORT glgemm_status glgemm_barrier(glgemm_engine* engine, uint32_t uses);
@@ -943,6 +943,7 @@ GLGEMM_EXPORT glgemm_status glgemm_fence_create(glgemm_engine* engine, glgemm_fe
 /// *done = whether the commands are done, 1 or 0; does not wait. Flushes, so that they will be.
 /// @return GLGEMM_INVALID_ARGUMENT  the engine was abandoned
 /// @return GLGEMM_DEVICE_LOST       the context was reset
+/// @return GLGEMM_GL_ERROR          no such context is current
 GLGEMM_EXPORT glgemm_status glgemm_fence_poll(const glgemm_fence* fence, int32_t* done);
 /// Waits until they are done, at most for `timeout_ns` nanoseconds; *done = whether they are, 1 or 0.
 /// @return as glgemm_fence_poll()
@@ -950,15 +951,19 @@ GLGEMM_EXPORT glgemm_status glgemm_fence_wait(const glgemm_fence* fence, uint64_
 /// Frees it; the commands still run. Without calling OpenGL if its engine was abandoned, then on any thread. NULL is passed over.
 GLGEMM_EXPORT void glgemm_fence_destroy(glgemm_fence* fence);
 
-/// Makes one that measures what is enqueued between its start and its stop. Status of all of them: as the top says.
+/// Makes one that measures what is enqueued between its start and its stop.
+/// @return GLGEMM_INVALID_ARGUMENT  the engine was released or abandoned
 GLGEMM_EXPORT glgemm_status glgemm_stopwatch_create(glgemm_engine* engine, glgemm_stopwatch** stopwatch);
-/// Each enqueues a query; does not wait, where there is a device clock.
+/// Each enqueues a query, and does not wait where glgemm_device_info.device_clock is 1.
+/// @return GLGEMM_INVALID_ARGUMENT  to stop: it was not started
 GLGEMM_EXPORT glgemm_status glgemm_stopwatch_start(glgemm_stopwatch* stopwatch);
 GLGEMM_EXPORT glgemm_status glgemm_stopwatch_stop(glgemm_stopwatch* stopwatch);
-/// After its stop, and not before: the device's time between both, in nanoseconds. Waits until it is known.
+/// After its stop: the device's time between both, in nanoseconds. Waits until it is known.
+/// @return GLGEMM_INVALID_ARGUMENT  it was not stopped
 GLGEMM_EXPORT glgemm_status glgemm_stopwatch_elapsed(const glgemm_stopwatch* stopwatch, int64_t* elapsed_ns);
 /// The same if it is known already, else -1; does not wait. It does not flush, but OpenGL promises that a time that is asked for
 /// again and again becomes known.
+/// @return as glgemm_stopwatch_elapsed()
 GLGEMM_EXPORT glgemm_status glgemm_stopwatch_poll(const glgemm_stopwatch* stopwatch, int64_t* elapsed_ns);
 /// Frees it. Without calling OpenGL if its engine was abandoned, then on any thread. NULL is passed over.
 GLGEMM_EXPORT void glgemm_stopwatch_destroy(glgemm_stopwatch* stopwatch);

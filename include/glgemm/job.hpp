@@ -20,9 +20,8 @@ struct JobReport {
   std::int64_t advances = 0;  ///< calls of advance that enqueued something
   std::int64_t slices = 0;
   std::int64_t dispatches = 0;
-  /// The time that the job's slices took, by the device's clock, as far as advance() has heard of it: not of those that still
-  /// run. On drivers that compute in the call, and where DeviceInfo::device_clock is false, it is the host's. Once the job's
-  /// fence has passed, one more advance() adds the rest.
+  /// The time that the job's slices took, by the clock of Report::kernel_time, as far as advance() has heard of it: not of those
+  /// that still run. Once the job's fence has passed, one more advance() adds the rest.
   std::chrono::nanoseconds device_time{};
   /// How fast the program that runs next is, as far as the engine knows: multiply-adds in a second (elements in a second, where
   /// it packs or reduces). 0: not yet known.

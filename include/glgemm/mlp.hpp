@@ -14,8 +14,8 @@ namespace glgemm {
 /// One fully connected layer: y = act(op(W) x + bias), where op(W) has a row for each output and a column for each input.
 struct MlpLayer {
   /// W, of any type that a product takes; quantised ones too, whose codes lie along the inputs. A layer with quantised weights
-  /// runs as a product: what is between it and its neighbours goes through the workspace, where PlanOptions::workspace_bytes has
-  /// no room for all samples in pieces of some.
+  /// runs as a product, and what is between it and its neighbours goes through the workspace: in pieces of some samples, where
+  /// PlanOptions::workspace_bytes has no room for all.
   BufferView weights{};
   Op op = Op::none;
   /// BiasView::for_each_output() of the type of what the layer gives: of the sums' type for a hidden layer (f32, where weights
@@ -35,9 +35,9 @@ struct MlpLayer {
 /// widths.
 ///
 /// What hidden layers give has the sums' type and is not rounded further. The error of an output is bounded layer by layer: with
-/// E the bound of the errors of a layer's input x, |W| E + gamma_K (|W| (|x| + E) + |b|) bounds those of its sums, with K = k
-/// + 3. An activation multiplies a bound by the greatest of its slopes and adds its own error. check_mlp() of verify.hpp
-/// computes that bound.
+/// E the bound of the errors of a layer's input x, |W| E + gamma_K (|W| (|x| + E) + |b|) bounds those of its sums, where K is the
+/// number of its inputs and 3 more. An activation multiplies a bound by the greatest of its slopes and adds its own error.
+/// check_mlp() of verify.hpp computes that bound.
 ///
 /// A plan decides which layers run in one dispatch, with what is between them kept in registers and shared memory, and which run
 /// as a product each: see Engine::run().

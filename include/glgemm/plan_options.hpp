@@ -26,7 +26,7 @@ class Opaque {
     return value_ ? *value_ : by_default;
   }
   const T* operator->() const { return &**this; }
-  /// To change it, and no copy.
+  /// The T, to change it; copies keep theirs.
   T& edit() {
     auto own = std::make_shared<T>(**this);
     T& result = *own;
@@ -43,14 +43,14 @@ GLGEMM_EXPORT bool operator==(const Opaque<ExperimentalPlanOptions>& x, const Op
 
 /// What the caller decides; everything else the planner does. Equal options on equal problems give equal plans on a device.
 struct PlanOptions {
-  /// Run this kernel, or throw Unsupported with the reason.
+  /// Run this kernel, or throw: Unsupported with the reason, or std::invalid_argument if its values are not legal.
   std::optional<Kernel> kernel{};
   /// The most bytes of workspace that the plan may need; a product is cut into pieces that are small enough.
   std::int64_t workspace_bytes = std::int64_t{256} << 20;
   /// The number of parts into which k is cut. Each part is summed apart, and a reduction adds the sums, if the kernel can do
   /// that. 0: the planner chooses; 1: k is not cut.
   std::int64_t split_k = 0;
-  /// With Precision::extended and Precision::reproducible the kernels are naive, tiled, register and blocked. k is cut into
+  /// With Precision::extended and Precision::reproducible only naive, tiled, register and blocked run. k is cut into
   /// blocks of canonical_block, whatever split_k above 1 says.
   Precision precision = Precision::standard;
   Opaque<ExperimentalPlanOptions> experimental{};

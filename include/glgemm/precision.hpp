@@ -22,10 +22,9 @@ enum class Precision {
   /// and bf16 4 k u M, where EngineOptions::vendor allows matrix cores. Equal plans give equal bits on one device.
   standard,
   /// Operands of f32 may be rounded to TF32, which has 10 bits of fraction, before they are multiplied: |C - ref| <=
-  /// (gamma_k + 2^-9) M where A and B are f32, and as `standard` for all other types. A vendor's library does so, where
+  /// (4 k u + 2^-9) M where A and B are f32, and as `standard` for all other types. A vendor's library does so, where
   /// EngineOptions::vendor allows one: matrix cores are several times as fast. Shaders have no such arithmetic, and run
-  /// `standard`.
-  /// Report::precision says which it was.
+  /// `standard`. Report::precision says which it was.
   fast,
   /// Sums with about twice the digits of f32: |C - ref| <= 4 u M for any k up to 2^31, and u M more for each of a residual and a
   /// bias. For f32, and for the types of 16 and 8 bits, whose C is then rounded once to its type.

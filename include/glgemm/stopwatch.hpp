@@ -27,7 +27,7 @@ class GLGEMM_EXPORT Stopwatch {
   ~Stopwatch();
   Stopwatch(Stopwatch&& other) noexcept;
   Stopwatch& operator=(Stopwatch&& other) noexcept;
-  /// Enqueue a query each; do not wait.
+  /// Each enqueues a query, and does not wait where DeviceInfo::device_clock is true.
   /// @throws std::invalid_argument  stop() without start(); the engine was abandoned, or its context is not current
   /// @throws Unsupported, DeviceLost  as the constructor
   void start();

@@ -9,8 +9,14 @@
 /// loader refuses it, and no program reads beyond a struct.
 extern "C" GLGEMM_EXPORT const char GLGEMM_UNPROMISED;
 
+// Visual Studio has no attribute that keeps an unused pointer: there nothing is refused.
 #ifdef __GNUC__
 namespace glgemm {
-[[gnu::used]] static const char* const needs_this_version = &GLGEMM_UNPROMISED;
-}
+#if __has_cpp_attribute(gnu::retain)
+[[gnu::used, gnu::retain]]
+#else
+[[gnu::used]]
+#endif
+static const char* const needs_this_version = &GLGEMM_UNPROMISED;
+}  // namespace glgemm
 #endif

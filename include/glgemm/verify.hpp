@@ -15,9 +15,9 @@
 // the bound; that counts only where long double is no wider than double.
 //
 // A comparison is always !(error <= bound), so that a NaN fails. What is allowed beside rounding:
-//  - Denormals flushed to zero, which OpenGL permits: the accumulator's least normal number for each of 2 K operations, and where
-//    A, B or C0 hold denormals, as often that times the greatest element that they meet; doubled, since rounding follows.
-//    At most 2 M altogether, so where M is 0, C must be 0. (A denormal half is a normal float, and not flushed.)
+//  - Subnormals flushed to zero, which OpenGL permits: the accumulator's least normal number for each of 2 K operations, and
+//    where A, B or C0 hold subnormals, as often that times the greatest element that they meet; doubled, since rounding follows.
+//    At most 2 M altogether, so where M is 0, C must be 0. (A subnormal half is a normal float, and not flushed.)
 //  - Overflow: where M reaches the accumulator's range, some order of summation leaves it, and C may be infinite or NaN there.
 //  - Where A, B or C0 hold infinities or NaN so that the reference is not finite, C must be the same infinity, or NaN. If either
 //    part of a complex reference is not finite, one part of C must not be.
@@ -52,16 +52,20 @@ struct Terms {
   accumulator_t<T> beta = accumulator_t<T>(0);
   /// C before the product, of C's shape; not looked at where beta is 0.
   const Matrix<C>* c0 = nullptr;
-  /// With Precision::extended, 4 u takes the place of gamma_K. With Precision::fast, 2^-9 is added to it where A and B are
-  /// floats, which a vendor's library may round to TF32, and products are exact of integers up to 2^11.
+  /// With Precision::extended, 4 u takes the place of gamma_K. With Precision::fast, 4 K u + 2^-9 does so where A and B are
+  /// floats: a vendor's library may round them to TF32, in which integers are exact up to 2^11.
   Precision precision = Precision::standard;
+  /// Whether a vendor's library may have run it, see EngineOptions::vendor: of f16 and bf16, which matrix cores sum, 4 K u takes
+  /// the place of gamma_K.
+  bool matrix_cores = false;
   /// Whether A, or B, holds what codes stand for. A kernel may scale the sum of a group then: K + 2 takes the place of K, but
   /// with Precision::reproducible, where no kernel does.
   bool quantized = false;
-  /// How many significant digits C was printed with before it was read as numbers; 0: as many as it takes. Each bound is wider by
-  /// what C lost by that, half a unit of the last digit, and once more as much, or half a unit of C's type if that is less, since
-  /// reading rounds too. Not for integers.
+  /// How many significant digits C was printed with before it was read as numbers; 0: as many as it takes. C lost up to half a
+  /// unit of the last digit by that, and each bound is wider by it. Reading rounds too: once more as much, or half a unit of C's
+  /// type if that is less. Not for integers.
   int digits = 0;
+  Reserved reserved{};
 };
 
 /// op(X): X itself, its transpose, or the transpose of its complex conjugate.

@@ -173,11 +173,11 @@ std::int64_t Engine::workspace_bytes(const Gemm& product, const PlanOptions& opt
 
 std::int64_t Engine::device_memory_bytes() const {
   constexpr std::int64_t unknown = std::int64_t{1} << 30;
-  state_->check_usable("device_memory_bytes");
   if (state_->limits.cpu) {
     const std::int64_t memory = main_memory_bytes();
     return memory > 0 ? memory / 2 : unknown;
   }
+  state_->check_usable("device_memory_bytes");
   const std::int64_t free = gl::free_memory_bytes(state_->api);
   return free > 0 ? free / 8 * 7 : unknown;
 }

@@ -19,6 +19,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// Has the span be of a copy.
+template <class T>
+void keep(std::list<std::vector<T>>& where, std::span<const T>& span) {
+  if (!span.empty()) span = where.emplace_back(span.begin(), span.end());
+}
+
 /// A copy of a product and of what it points to.
 class OwnProduct {
  public:
@@ -34,10 +40,6 @@ class OwnProduct {
   const Gemm& get() const { return product_; }
 
  private:
-  template <class T>
-  static void keep(std::list<std::vector<T>>& where, std::span<const T>& span) {
-    if (!span.empty()) span = where.emplace_back(span.begin(), span.end());
-  }
   Gemm product_;
   std::list<std::vector<std::int64_t>> offsets_;
   std::list<std::vector<Scalar>> scalars_;
@@ -55,6 +57,7 @@ struct GLGEMM_HIDDEN Job::State {
   double work_done = 0;
   bool done = false, cancelled = false;
   JobReport report{};
+  std::list<std::vector<unsigned>> bands{};                              ///< of a network's matrices
   std::shared_ptr<double> device_seconds = std::make_shared<double>(0);  ///< the clock may add to it when the job is gone
 
   /// Without a product: a job of a convolution or a network.
@@ -124,8 +127,11 @@ Job Engine::start(const Convolution& convolution, const PlanOptions& options) {
 
 Job Engine::start(const Mlp& mlp, const PlanOptions& options) {
   auto job = std::make_unique<Job::State>(state_);
+  Mlp own = mlp;
+  for (MlpLayer& layer : own.layers) keep(job->bands, layer.weights.bands);
+  for (BufferView* view : {&own.input, &own.output}) keep(job->bands, view->bands);
   job->begin(
-      [&](auto& guard) { return std::make_unique<MlpSteps>(glgemm::prepare(*state_, "start", mlp, options, job->work, guard)); });
+      [&](auto& guard) { return std::make_unique<MlpSteps>(glgemm::prepare(*state_, "start", own, options, job->work, guard)); });
   return Job(std::move(job));
 }
 
@@ -150,6 +156,7 @@ bool Job::advance(std::chrono::nanoseconds budget) {
   job.engine->save_bindings("Job::advance", guard, job.steps->bindings());
   job.enqueue(budget, begin);
   ++job.report.advances;
+  if (job.done) job.work.destroy(api);  // the device keeps what it still needs
   job.advances[0].destroy(api);
   job.advances = {job.advances[1], gl::Sync(api)};
   return job.done;

@@ -59,7 +59,7 @@ void SliceClock::collect(const gl::Api& api, bool wait) {
     const double device_seconds = 1e-9 * static_cast<double>(*span);
     const double took = std::max(timed.host_seconds, device_seconds);
     timed.rate->learn(timed.work, took, timed.expected);
-    if (timed.total) *timed.total += took;
+    if (timed.total) *timed.total += device_seconds > 0 ? device_seconds : timed.host_seconds;
     idle_.push_back(timed.stamps);
   }
 }

@@ -40,7 +40,8 @@ class SliceClock {
   void start(const gl::Api& api);
   /// Ends what start() began, and flushes. `rate` learns from it in this call or in a later collect(), and must live until
   /// collect() has waited or the clock is gone. The device does not time a slice while too many are under way.
-  /// What the slice took is then added to `*total` too, where there is one; of a slice that is not timed, what the rate says.
+  /// What the device says that the slice took is then added to `*total` too, where there is one; where it says nothing, what the
+  /// rate says, or the host.
   void stop(const gl::Api& api, Rate& rate, double work, double expected, const std::shared_ptr<double>& total = {});
   /// Has the rates learn from the slices that the device has done; with `wait`, waits for all of them.
   void collect(const gl::Api& api, bool wait);

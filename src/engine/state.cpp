@@ -396,7 +396,7 @@ void Stopwatch::start() {
 
 void Stopwatch::stop() {
   state_->check_context("Stopwatch");
-  if (phase_ != Phase::started) throw std::invalid_argument("Stopwatch::stop: it was not started");
+  if (phase_ == Phase::made) throw std::invalid_argument("Stopwatch::stop: it was not started");
   gl::record_time(state_->api, queries_[1]);
   phase_ = Phase::stopped;
 }

@@ -286,8 +286,8 @@ std::int64_t stride_of(const Batch& batch, Role role) {
 void check_stride_is_said(const Batch& batch, Role role) {
   if (batch.count > 1 && offsets(batch, role).empty() &&
       of_role(role, batch.stride_a, batch.stride_b, batch.stride_c, batch.stride_d) == Batch::unsaid)
-    refuse_product("a batch of {} items, and the stride of {} is not said: 0 is for one that all items have", batch.count,
-                   letter(role));
+    refuse_product("a batch of {} items, and the stride of {} is not said{}", batch.count, letter(role),
+                   role == Role::c ? "" : ": 0 is for one that all items have");
 }
 
 std::int64_t largest_offset(const Batch& batch, Role role) {

@@ -195,7 +195,7 @@ void Chooser::collect() {
 std::string Chooser::why_cannot(const Kernel& kernel) const {
   std::string reason = why_not(problem_, kernel, inputs_.limits);
   if (reason.empty() && inputs_.by_shaders && is_library(kernel))
-    reason = fmt::format("{} takes a product whole, and products of jobs, streams and convolutions are cut", name(kernel));
+    reason = fmt::format("{} takes a product whole, and those of jobs, streams, convolutions and networks are cut", name(kernel));
   if (!reason.empty() || precision_ == Precision::standard) return reason;
   const std::string products = fmt::format("{} products", to_string(precision_));
   if (!kernels::product_family(kernel).takes_precision()) return to_string(kernel) + " has no " + products;

@@ -479,7 +479,7 @@ void plan_shapes(ConvolutionPlan& plan, const PlannerInputs& inputs, const PlanO
 }  // namespace
 
 ConvolutionPlan make_plan(const ConvolutionProblem& problem, const Limits& limits, const PlanOptions& options) {
-  return make_plan(problem, PlannerInputs(limits, options), options);
+  return make_plan(problem, PlannerInputs(limits, options, {.by_shaders = true}), options);
 }
 
 ConvolutionPlan make_plan(const ConvolutionProblem& problem, const PlannerInputs& inputs, const PlanOptions& options) {

@@ -445,7 +445,7 @@ void validate(const MlpProblem& problem) {
 }
 
 MlpPlan make_plan(const MlpProblem& problem, const Limits& limits, const PlanOptions& options) {
-  return make_plan(problem, PlannerInputs(limits, options), options);
+  return make_plan(problem, PlannerInputs(limits, options, {.by_shaders = true}), options);
 }
 
 MlpPlan make_plan(const MlpProblem& problem, const PlannerInputs& inputs, const PlanOptions& options) {

@@ -67,8 +67,9 @@ void StartedWork::run(const char* what, const std::function<void(Job& job, Inter
 
 bool StartedWork::advance(const py::object& given) {
   const auto seconds = value_of<double>("Job.advance: the budget", given, "a number of seconds");
-  if (!(seconds > 0 && seconds <= 1e9))
-    throw std::invalid_argument(fmt::format("Job.advance: the budget is {} and must be a number of seconds above 0", seconds));
+  if (!(seconds > 0 && seconds <= 60))  // more were surely meant as milliseconds
+    throw std::invalid_argument(
+        fmt::format("Job.advance: the budget is {} and must be a number of seconds above 0 and at most 60", seconds));
   const std::chrono::nanoseconds budget(static_cast<std::int64_t>(std::ceil(seconds * 1e9)));
   run("Job.advance", [&](Job& job, Interrupt&) { job.advance(budget); });
   return done_;
@@ -84,21 +85,28 @@ Array StartedWork::result() {
   throw py::error_already_set();
 }
 
-py::dict StartedWork::report() const {
-  const JobReport report = [this] {
-    const std::lock_guard lock(report_mutex_);  // not while Python works: its collector may wait for the engine
-    return report_;
-  }();
-  py::dict result;
-  result["advances"] = report.advances;
-  result["slices"] = report.slices;
-  result["dispatches"] = report.dispatches;
-  result["device_time"] = std::chrono::duration<double>(report.device_time).count();
-  result["rate"] = report.rate;
-  return result;
+JobReport StartedWork::report() const {
+  const std::lock_guard lock(report_mutex_);
+  return report_;
 }
 
 void define_job(py::module_& module) {
+  py::class_<JobReport>(module, "JobReport",
+                        "What a job has enqueued, and how long the device took for it: what Job.report() returns.")
+      .def_readonly("advances", &JobReport::advances, "How many steps of advance() and result() enqueued something.")
+      .def_readonly("slices", &JobReport::slices, "How many slices are enqueued.")
+      .def_readonly("dispatches", &JobReport::dispatches, "How many dispatches are enqueued.")
+      .def_property_readonly(
+          "device_time", [](const JobReport& report) { return seconds_of(report.device_time); },
+          "Seconds that the device took for the slices that it has done, as far as advance() and result() have heard. Once\n"
+          "a fence behind the job has passed, one more advance() adds the rest.")
+      .def_readonly(
+          "rate", &JobReport::rate,
+          "How many multiply-adds (elements, where it packs or adds up parts of k) the program that runs next does in a\n"
+          "second; 0 where that is not known.")
+      .def("__repr__", [](const JobReport& report) {
+        return fmt::format("<glgemm.JobReport of {} slices, {:.3g} ms>", report.slices, seconds_of(report.device_time) * 1e3);
+      });
   py::class_<StartedWork>(
       module, "Job", shows_kept<StartedWork, StartedWork::visit_owners>(),
       R"(A product, convolution or network on the device that is enqueued piece by piece: an application gives it a part of each frame.
@@ -106,27 +114,20 @@ void define_job(py::module_& module) {
 Made by Engine.start(), start_convolve() and start_mlp(). The arrays' elements must stay as they are until it is done; it keeps
 them so long, even if they are freed. Other products and jobs may run in between. It is used where its engine may be used. Closing
 the engine ends it, and so does letting go of it.)")
-      .def("advance", &StartedWork::advance, py::arg("budget"),
-           R"(Enqueues what takes the device about so many seconds, and returns done().
+      .def("advance", &StartedWork::advance, py::arg("seconds"),
+           R"(Enqueues what takes the device about so many seconds, a frame's budget, and returns done(): whether all is enqueued.
 
 Does not wait for the device, but where the driver itself computes in the call. Enqueues nothing as long as the device has not
 done what the last call but one enqueued, so that work does not pile up, nor after cancel(). Programs that have not been timed yet
-begin with less. What may take long, such as compiling, was done when the job was made.)")
+begin with less. What may take long, such as compiling, was done when the job was made. Raises ValueError for 0 and less, and for
+more than 60 seconds, and DeviceLost where the context was reset.)")
       .def("done", &StartedWork::done,
-           "Whether all is enqueued: what is enqueued from now on sees C. Engine.finish() waits for the device.")
+           "Whether all is enqueued: what is enqueued from now on sees C. The device may still be at work: Engine.fence() tells.")
       .def_property_readonly("progress", &StartedWork::progress, "The share of the work that is enqueued, from 0 to 1.")
       .def_property_readonly("kernel", &StartedWork::kernel,
                              "The kernel that runs, as kernel= takes it; of a convolution or a network the first one.")
       .def("report", &StartedWork::report,
-           R"(A dict.
-
-advances     the calls of advance() that enqueued something
-slices, dispatches
-             what was enqueued
-device_time  the seconds that the device took for it, as far as advance() and result() have heard; once the device is done, one
-             more call adds the rest
-rate         how many multiply-adds (elements, where it packs or adds up parts of k) the program that runs next does in a second;
-             0 where that is not known)")
+           "A JobReport: what is enqueued so far, and the device's time for what it has done of that. Does not wait.")
       .def("cancel", &StartedWork::cancel,
            "Nothing more is enqueued. Unless it is done, C is then written in part, and result() raises CancelledError.")
       .def("result", &StartedWork::result,

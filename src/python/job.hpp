@@ -22,13 +22,12 @@ class StartedWork final : public Kept {
   StartedWork& operator=(const StartedWork&) = delete;
 
   /// Enqueues what takes the device about so many seconds, and returns done().
-  bool advance(const py::object& budget);
+  bool advance(const py::object& seconds);
   bool done() const noexcept { return done_; }
   double progress() const noexcept { return progress_; }
   /// As parse_kernel() reads it; empty where there is nothing to do.
   const std::string& kernel() const noexcept { return kernel_; }
-  /// JobReport, as a dictionary.
-  py::dict report() const;
+  JobReport report() const;
   void cancel() noexcept { running_.reset(); }
   /// Enqueues what is left, as multiply() does, and returns C.
   Array result();

@@ -18,6 +18,7 @@
 #include "python/array.hpp"
 #include "python/convolve.hpp"
 #include "python/dtype.hpp"
+#include "python/fence.hpp"
 #include "python/job.hpp"
 #include "python/mlp.hpp"
 #include "python/placed.hpp"
@@ -151,6 +152,7 @@ class SavedState {
     service_->run("scope", [&](Engine& engine, Interrupt&) { scope_.emplace(engine.scope()); });
   }
   void exit() {
+    if (service_->is_abandoned()) return scope_.reset();  // which restores nothing then
     service_->run("scope", [&](Engine&, Interrupt&) { scope_.reset(); });
   }
 
@@ -173,6 +175,7 @@ void define_engine(py::module_& module) {
                         options);
                   })
       .def("close", &Service::close)
+      .def("abandon", &Service::abandon)
       .def_property_readonly("closed", &Service::is_closed)
       .def("check_idle", &Service::check_idle)
       .def_property_readonly("has_thread", &Service::has_thread)
@@ -203,6 +206,7 @@ void define_engine(py::module_& module) {
       .def("quantized", &upload_quantized)
       .def("wrap_quantized", &wrap_quantized)
       .def("multiply", &multiply)
+      .def("fence", [](const std::shared_ptr<Service>& service) { return std::make_unique<Milestone>(service); })
       .def("stopwatch", [](const std::shared_ptr<Service>& service) { return std::make_unique<Timer>(service); })
       .def("stream", &stream)
       .def("_seconds_of_calls",  // what figures.py compares with
@@ -233,7 +237,7 @@ void define_errors(py::module_& module) {
   lost.attr("__module__") = "glgemm";
   error.doc() = "What went wrong in the driver, or between it and glgemm.";
   unsupported.doc() = "This device or its driver cannot do what was asked for; nothing was done.";
-  lost.doc() = "The context was reset or lost, and the elements of its arrays are gone: close the engine and make a new one.";
+  lost.doc() = "The context was reset or lost, and the elements of its arrays are gone: Engine.abandon(), and make a new one.";
   py::register_exception_translator([](std::exception_ptr thrown) {
     try {
       if (thrown) std::rethrow_exception(thrown);
@@ -285,6 +289,7 @@ PYBIND11_MODULE(_core, module) {
   define_array(module);
   define_convolve(module);
   define_engine(module);
+  define_fence(module);
   define_job(module);
   define_mlp(module);
   define_product(module);

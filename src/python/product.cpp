@@ -186,7 +186,7 @@ Op op_of(const std::string& name) {
 
 Terms terms_of(const std::string& who, const py::object& alpha, const py::object& beta, const std::string& op_a,
                const std::string& op_b, const py::object& activation, const py::object& kernel, const py::object& split_k,
-               const py::object& precision, const std::shared_ptr<Report>& report) {
+               const py::object& precision, const std::shared_ptr<Told>& report) {
   if (report) *report = {};
   Terms terms{.who = who,
               .alpha = complex_of(who + ": alpha", alpha),

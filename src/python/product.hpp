@@ -1,7 +1,9 @@
 // The terms of products, and products of NumPy's arrays by the device.
 #pragma once
 
+#include <chrono>
 #include <complex>
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -17,6 +19,12 @@
 
 namespace glgemm::python {
 
+/// What ran, and what a streamed product moved.
+struct Told : Report {
+  std::int64_t bytes_to_device = 0, bytes_from_device = 0;
+  std::chrono::nanoseconds transfer_time{};
+};
+
 /// What a product has beside its matrices.
 struct Terms {
   std::string who = "matmul";  ///< the function that was called, with which errors begin
@@ -26,7 +34,7 @@ struct Terms {
   Op op_b = Op::none;
   Activation activation{};
   PlanOptions options{};
-  std::shared_ptr<Report> report{};  ///< what ran is added to it; null where nobody asks
+  std::shared_ptr<Told> report{};  ///< what ran is added to it; null where nobody asks
 
   void add(const Report& ran) const;
 };

@@ -172,12 +172,33 @@ void Service::run(const char* what, const Work& work) {
   std::exchange(discarded_, {});  // the work was done, so that the application's context is current
 }
 
+void Service::free_kept() {
+  // Letting go of an owner may destroy arrays and jobs, which then leave kept_.
+  while (!kept_.empty()) kept_.extract(kept_.begin()).value()->free();
+}
+
+void Service::abandon() {
+  if (is_closed_ || !is_first_process()) return;
+  check_idle("Engine.abandon");
+  is_closed_ = is_abandoned_ = true;
+  if (!has_thread()) {
+    engine_->abandon();
+    free_kept();
+    discarded_.clear();
+    return;
+  }
+  thread_->post("Engine.abandon", [this] { engine_->abandon(); });
+  free_kept();  // behind that
+  const WithoutGil released;
+  thread_->post("Engine.abandon", [this] { context_.reset(); });
+  thread_->stop();
+}
+
 void Service::close() {
   if (is_closed_ || !is_first_process()) return;
   check("Engine.close");
   is_closed_ = has_thread();  // an engine in the application's context stays open if release() throws
-  // Letting go of an owner may destroy arrays and jobs, which then leave kept_.
-  while (!kept_.empty()) kept_.extract(kept_.begin()).value()->free();
+  free_kept();
   const auto release = [this] {
     engine_->release();
     discarded_.clear();

@@ -117,6 +117,9 @@ class Service {
   /// Frees all of the engine's arrays, jobs and stopwatches, and the engine; work that was queued is done before. Does nothing if
   /// it is closed.
   void close();
+  /// Closes it without calling OpenGL on what was made: for a context that is lost or gone, whichever is current. Any thread.
+  void abandon();
+  bool is_abandoned() const noexcept { return is_abandoned_; }
   /// @throws GlError  a function that the engine calls waits for it: for itself
   void check_idle(const char* what) const;
   bool is_closed() const noexcept { return is_closed_; }
@@ -145,6 +148,7 @@ class Service {
  private:
   void make(std::unique_ptr<HeadlessContext> context, GetProcAddress get_proc_address, const EngineOptions& options);
   void check(const char* what) const;
+  void free_kept();
 
   std::thread::id caller_ = std::this_thread::get_id();
   std::unique_ptr<HeadlessContext> context_{};
@@ -152,6 +156,7 @@ class Service {
   std::set<Kept*> kept_{};
   bool works_ = false;  ///< in the application's context
   bool is_closed_ = false;
+  bool is_abandoned_ = false;
   std::vector<std::shared_ptr<void>> discarded_{};  ///< to be destroyed when the application's context is current
   std::unique_ptr<Thread> thread_{};
 };

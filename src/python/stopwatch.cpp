@@ -6,14 +6,9 @@
 #include <thread>
 #include <utility>
 
+#include "python/values.hpp"
+
 namespace glgemm::python {
-namespace {
-
-double seconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
-
-}  // namespace
 
 Timer::Timer(std::shared_ptr<Service> service) : service_(std::move(service)) {
   service_->run("stopwatch", [&](Engine& engine, Interrupt&) { watch_ = std::make_unique<Stopwatch>(engine); });
@@ -27,7 +22,10 @@ Timer::~Timer() {
 
 void Timer::run(const char* what, const std::function<void(Stopwatch& watch, Interrupt& interrupt)>& work) {
   Stopwatch* const watch = watch_.get();  // which another thread may hand over to be destroyed, behind this
-  service_->run(what, [&](Engine&, Interrupt& interrupt) { work(*watch, interrupt); });
+  service_->run(what, [&](Engine&, Interrupt& interrupt) {
+    if (!watch) throw std::invalid_argument(std::string(what) + ": close() has ended it");
+    work(*watch, interrupt);
+  });
 }
 
 void Timer::start() {
@@ -50,14 +48,14 @@ double Timer::elapsed() {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
   });
-  return seconds(*time);
+  return seconds_of(*time);
 }
 
 std::optional<double> Timer::poll() {
   std::optional<std::chrono::nanoseconds> time;
   check_stopped("Stopwatch.poll");
   run("Stopwatch.poll", [&](Stopwatch& watch, Interrupt&) { time = watch.poll(); });
-  return time ? std::optional(seconds(*time)) : std::nullopt;
+  return time ? std::optional(seconds_of(*time)) : std::nullopt;
 }
 
 void Timer::check_stopped(const char* what) const {

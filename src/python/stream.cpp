@@ -111,14 +111,19 @@ void stream(const std::shared_ptr<Service>& service, const HostProduct& product,
   const HostGemm gemm = host_gemm_of(product, terms, check);
   const StreamOptions options = options_of(terms, settings, check);
   Report ran;
+  StreamReport report;
   service->run("stream", [&](Engine& engine, Interrupt& interrupt) {
     now = &interrupt;
-    StreamReport report;
     multiply(engine, gemm, options, &report);
     ran = {.kernel = report.kernel, .slices = report.windows, .kernel_time = report.compute_time};
     if (terms.report) ran.precision = make_stream_plan(engine, gemm, options).window.precision;
   });
   terms.add(ran);
+  if (!terms.report) return;
+  terms.report->total_time += report.total_time;
+  terms.report->bytes_to_device += report.bytes_to_device;
+  terms.report->bytes_from_device += report.bytes_from_device;
+  terms.report->transfer_time += report.transfer_time;
 }
 
 namespace {

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -25,6 +26,10 @@ T value_of(const std::string& what, const py::object& given, const char* wanted)
   } catch (const py::cast_error&) {  // what pybind11 says names nothing
     throw py::type_error(fmt::format("{} is {} and must be {}", what, repr(given), wanted));
   }
+}
+
+inline double seconds_of(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
 }
 
 /// A whole number of 64 bits, of any type that Python takes for an index.

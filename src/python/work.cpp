@@ -10,6 +10,7 @@
 #include <glgemm/stopwatch.hpp>
 
 #include "python/job.hpp"
+#include "python/values.hpp"
 
 namespace glgemm::python {
 namespace {
@@ -170,11 +171,12 @@ Array Work::result() const {
 }
 
 void define_work(py::module_& module) {
-  py::class_<Report, std::shared_ptr<Report>>(module, "Report",
-                                              R"(What ran, and how long it took: what `report=` of a call takes.
+  py::class_<Told, std::shared_ptr<Told>>(module, "Report",
+                                          R"(What ran, and how long it took: what `report=` of a call takes.
 
-matmul(), gemm(), convolve(), mlp() and stream() fill it anew, for which they wait for the device. It is empty after a call that
-has nothing to do, or that fails.
+matmul(), gemm(), convolve() and mlp() fill it anew, for which they wait for the device. It is empty after a call that has nothing
+to do, or that fails. stream() fills it once its product is done, and so when its Future is. Of a streamed product all times
+are the host's.
 
 >>> import numpy as np
 >>> import glgemm
@@ -188,16 +190,25 @@ True)")
       .def_readonly("kernel", &Report::kernel,
                     "The kernel that ran, as kernel= takes it; of a convolution or a network the first one.")
       .def_property_readonly(
-          "precision", [](const Report& report) { return std::string(to_string(report.precision)); },
+          "precision", [](const Told& report) { return std::string(to_string(report.precision)); },
           "The precision in which it ran.")
       .def_readonly("slices", &Report::slices,
                     "How many slices it was cut into, so that none takes long; of a streamed product, its windows.")
       .def_readonly("dispatches", &Report::dispatches, "How many dispatches ran; not counted of a streamed product.")
       .def_property_readonly(
-          "kernel_time", [](const Report& report) { return std::chrono::duration<double>(report.kernel_time).count(); },
+          "kernel_time", [](const Told& report) { return seconds_of(report.kernel_time); },
           "Seconds from before the first dispatch to after the last one, by the device's clock where it has one; of a streamed\n"
           "product, the host's seconds of waiting for the device. What transfers take comes on top.")
-      .def("__repr__", [](const Report& report) {
+      .def_readonly("bytes_to_device", &Told::bytes_to_device,
+                    "Of a streamed product, the bytes that went to the device; else 0.")
+      .def_readonly("bytes_from_device", &Told::bytes_from_device, "Of a streamed product, the bytes that came back; else 0.")
+      .def_property_readonly(
+          "transfer_time", [](const Told& report) { return seconds_of(report.transfer_time); },
+          "Of a streamed product, the host's seconds of reading, copying and writing elements; else 0.")
+      .def_property_readonly(
+          "total_time", [](const Told& report) { return seconds_of(report.total_time); },
+          "Of a streamed product, the host's seconds of all of it; else 0.")
+      .def("__repr__", [](const Told& report) {
         return fmt::format("<glgemm.Report of {}, {}, {:.3g} ms>", report.kernel.empty() ? "nothing" : report.kernel,
                            to_string(report.precision), std::chrono::duration<double, std::milli>(report.kernel_time).count());
       });

@@ -63,6 +63,7 @@ class Judge {
     const double operations = k + more + (scales_groups ? 2 : 0);
     gamma_ = operations * u < 0.5 ? operations * u / (1 - operations * u) : operations * u;
     if (p.precision == Precision::extended) gamma_ = 4 * u;
+    if (p.tf32 || p.matrix_cores) gamma_ = std::max(gamma_, 4 * operations * u);  // docs/matrix-cores.md
     if (p.tf32) gamma_ += 0x1p-9;  // 10 bits behind the point, the rest cut off, of A's element and of B's
     gamma_sqrt_ = 2 * std::sqrt(operations) * u;
     own_ = (operations + 2) * static_cast<double>(std::numeric_limits<D>::epsilon() / 2);

@@ -184,7 +184,8 @@ struct Lowered {
   Precision precision;
   bool quantized;
   int digits;
-  bool tf32;  ///< A and B may have been rounded to it
+  bool tf32;          ///< A and B may have been rounded to it
+  bool matrix_cores;  ///< may have summed it
 
   std::int64_t m() const { return (*c).rows() / parts; }
   std::int64_t n() const { return (*c).columns(); }
@@ -210,7 +211,8 @@ Lowered<lowered_t<T>> lower(const Matrix<T>& a, const Matrix<T>& b, const Matrix
           terms.precision,
           terms.quantized,
           terms.digits,
-          terms.precision == Precision::fast && std::is_same_v<T, float>};
+          terms.precision == Precision::fast && std::is_same_v<T, float>,
+          terms.matrix_cores && (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>)};
 }
 
 /// A real sum, and the sum of the magnitudes of its terms; integers need no magnitudes.

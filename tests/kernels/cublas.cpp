@@ -46,7 +46,7 @@ TEST_CASE("cublas: why it cannot run a product, as a sentence") {
   const PlanOptions forced{.kernel = parse_kernel("cublas")};
   const PlannerInputs of_a_job(with_library(), forced, {.by_shaders = true});
   CHECK(contains(message_of<Unsupported>([&] { make_plan(square(64), of_a_job, forced); }),
-                 "jobs, streams and convolutions are cut"));
+                 "those of jobs, streams, convolutions and networks are cut"));
   const auto changed = [](const auto& change, Type type = Type::f16) {
     Problem problem = square(64, type);
     if (type == Type::i8) problem.b.layout = Layout::column_major;

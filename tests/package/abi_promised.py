@@ -40,7 +40,7 @@ for rest in listed("c++", "function"):
 def is_promised(symbol):
     """Of a name as c++filt writes it."""
     if symbol.startswith("glgemm_"):
-        return True
+        return not symbol.startswith("glgemm_unpromised_")  # whose name is each version's own
     symbol = re.sub(r"\[abi:\w+\]", "", symbol)
     if of_type := re.match(r"(?:typeinfo|typeinfo name|vtable) for (.*)", symbol):
         return of_type[1] in types

@@ -422,3 +422,43 @@ def test_gemm_bad_input():
         (lambda: glgemm.default_engine().wrap(-1, (2, 2)), ValueError, "wrap: -1 is not the name of a buffer"),
         (lambda: glgemm.default_engine().wrap(1, "x"), TypeError, "the shape is 'x'"),
     )
+
+
+def test_fences():
+    a = np.ones((300, 300), np.float32)
+    with glgemm.Engine() as engine:
+        x = engine.asarray(a)
+        y, fence = x @ x, engine.fence()
+        assert fence.wait() is True and fence.poll() is True and fence.wait(0) is True and fence.wait(timeout=float("inf"))
+        assert (y.numpy() == 300).all()
+        large = engine.asarray(np.ones((1500, 1500), np.float32))
+        job = engine.start(1, large, large)
+        job.advance(0.01)
+        fence = engine.fence()
+        while not fence.poll():
+            pass
+        assert fence.wait(0.001)
+        check_errors(
+            (lambda: fence.wait(-1), ValueError, "Fence.wait: the timeout is -1 and must be a number of seconds, 0 or more"),
+            (lambda: fence.wait(float("nan")), ValueError, "the timeout is nan"),
+            (lambda: fence.wait("1"), TypeError, "the timeout is '1' and must be a number of seconds, or None"),
+            (glgemm.Fence, TypeError, ""),
+        )
+    for call in (fence.poll, fence.wait, engine.fence):
+        with pytest.raises(ValueError, match="the engine is closed"):
+            call()
+
+
+def test_abandon():
+    """Nothing is called of OpenGL; what the engine had can only be dropped."""
+    engine = glgemm.Engine()
+    x = engine.asarray(np.ones((4, 4), np.float32))
+    job, fence, watch = engine.start(1, x, x), engine.fence(), engine.stopwatch()
+    with engine, engine.scope():
+        engine.abandon()
+        assert engine.closed
+    engine.abandon()
+    engine.close()
+    for call in (lambda: x @ x, lambda: job.advance(1), fence.poll, watch.start, engine.finish):
+        with pytest.raises(ValueError):
+            call()

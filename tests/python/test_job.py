@@ -117,23 +117,28 @@ def test_a_job_keeps_what_it_uses(engine):
 def test_reports(engine):
     a = engine.asarray(np.ones((500, 500), np.float32))
     job, empty = engine.start(1, a, a), engine.start(1, a[:0], a)
-    nothing = {"advances": 0, "slices": 0, "dispatches": 0, "device_time": 0, "rate": 0}
-    assert empty.report() == nothing == job.report() | {"rate": 0}  # which the engine may have measured before
-    job.advance(budget=LITTLE)
+
+    def numbers(report):
+        assert isinstance(report, glgemm.JobReport)
+        return report.advances, report.slices, report.dispatches, report.device_time
+
+    assert numbers(empty.report()) == numbers(job.report()) == (0, 0, 0, 0) and empty.report().rate == 0
+    job.advance(seconds=LITTLE)
     begun = job.report()
-    assert begun["advances"] == 1 and begun["dispatches"] >= begun["slices"] >= 1 and begun["device_time"] >= 0
+    assert begun.advances == 1 and begun.dispatches >= begun.slices >= 1 and begun.device_time >= 0
     while not job.advance(0.01):
         pass
-    engine.finish()
+    assert engine.fence().wait()
     job.advance(1)  # hears of the rest
     done = job.report()
-    assert done["slices"] > begun["slices"] and done["rate"] >= 0 and 0 < done["device_time"] < 60
-    assert job.advance(1) and job.report() == done
+    assert done.slices > begun.slices and done.rate >= 0 and 0 < done.device_time < 60
+    assert job.advance(1) and numbers(job.report()) == numbers(done)
+    assert repr(done).startswith(f"<glgemm.JobReport of {done.slices} slices, ")
     other = engine.start(1, a, a)
     other.result()
-    assert 0 < other.report()["device_time"] < 60
+    assert 0 < other.report().device_time < 60
     other.cancel()
-    assert other.report()["slices"] >= 1
+    assert other.report().slices >= 1
 
 
 def test_cancel(engine):
@@ -267,6 +272,7 @@ def test_bad_input(engine):
         (lambda: job.advance(-1), ValueError, "the budget is -1 and"),
         (lambda: job.advance(float("nan")), ValueError, "the budget is nan"),
         (lambda: job.advance(1e300), ValueError, r"the budget is 1e\+300"),
+        (lambda: job.advance(61), ValueError, "the budget is 61 and must be a number of seconds above 0 and at most 60"),
         (lambda: job.advance("4 ms"), TypeError, "Job.advance: the budget is '4 ms' and must be a number of seconds"),
         (lambda: engine.start(1, a, a), ValueError, "start: op.A. is 2x3 and op.B. is 2x3: the inner sizes 3 and 2 differ"),
         (lambda: engine.start(1, a, a.T, 1), ValueError, "start: beta is 1 and there is no C"),

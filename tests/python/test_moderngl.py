@@ -275,6 +275,31 @@ def test_another_context_is_refused(context):
         assert (d @ d).numpy().sum() == 8
 
 
+def test_abandon(context):
+    engine = glgemm.Engine.current()
+    d, fence = engine.asarray(np.ones((2, 2), np.float32)), engine.fence()
+    e, job = d @ d, engine.start(1, d, d)
+    assert fence.wait() and fence.poll()
+    other = moderngl.create_standalone_context(require=430, backend="egl")  # which is current now
+    buffers = [other.buffer(np.float32([seed]).tobytes()) for seed in range(60)]  # with the names that the engine's have, too
+    with pytest.raises(ValueError, match="current"):
+        engine.close()
+    with engine:
+        engine.abandon()
+    engine.close()
+    for call in (lambda: e @ d, d.numpy, fence.poll, lambda: job.advance(1), engine.finish):
+        with pytest.raises(ValueError):
+            call()
+    del d, e, fence, job, engine
+    gc.collect()
+    assert all(np.frombuffer(buffer.read(), np.float32)[0] == seed for seed, buffer in enumerate(buffers))
+    assert other.error == "GL_NO_ERROR"
+    other.release()
+    context.__enter__()
+    with glgemm.Engine.current() as again:
+        assert (again.matmul(np.eye(2, dtype=np.float32), again.asarray(np.ones((2, 2), np.float32))).numpy() == 1).all()
+
+
 def test_no_context():
     failure = []
 

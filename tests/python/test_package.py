@@ -62,7 +62,8 @@ def test_help_has_everything():
     for name in glgemm.__all__[:-1]:  # without __version__
         assert name in text
         assert len(getattr(glgemm, name).__doc__) > 30, name
-    for kind in (glgemm.Engine, glgemm.Array, glgemm.Accelerators, glgemm.Future, glgemm.Job, glgemm.Quantized, glgemm.Model, glgemm.Report, glgemm.Stopwatch):
+    on_devices = (glgemm.Engine, glgemm.Array, glgemm.Accelerators, glgemm.Future, glgemm.Job, glgemm.Fence, glgemm.Stopwatch)
+    for kind in (*on_devices, glgemm.Quantized, glgemm.Model, glgemm.Report, glgemm.JobReport):
         for name in vars(kind):
             if not name.startswith("_") and name != "progress":
                 assert getattr(kind, name).__doc__, f"{kind.__name__}.{name}"

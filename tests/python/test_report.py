@@ -128,7 +128,8 @@ def test_streamed_products(monkeypatch):
     report, a = glgemm.Report(), integers((300, 200))
     assert np.array_equal(glgemm.stream(a, a.T, device_memory_limit_bytes=1 << 18, progress=False, report=report).result(), a @ a.T)
     assert report.kernel and report.precision == "standard" and report.slices > 1 and report.dispatches == 0
-    assert 0 < report.kernel_time < 60
+    assert 0 < report.kernel_time <= report.total_time < 60 and 0 < report.transfer_time <= report.total_time
+    assert report.bytes_to_device >= a.nbytes and report.bytes_from_device >= 300 * 300 * 4
     monkeypatch.setattr(glgemm.Engine, "_fits", lambda self, size: False)
     glgemm.matmul(a, a.T, kernel=KERNEL, precision="reproducible", report=report)
     one = report.slices

@@ -765,6 +765,29 @@ TEST_CASE("an extended product is held to 4 u M, however long the sum") {
   CHECK(passed(0x1p-21, {}));
 }
 
+TEST_CASE("what matrix cores may have summed is held to 4 K u M: halves where it is said, floats with Precision::fast") {
+  const std::int64_t k = 1024;
+  const auto passed = [&]<class T>(T third, double error, const Terms<T, float>& terms) {
+    Matrix<T> a(1, k), b(k, 1);
+    double exact = 0;
+    for (std::int64_t p = 0; p < k; ++p) {
+      a(0, p) = b(p, 0) = third;
+      exact += static_cast<double>(static_cast<float>(third)) * static_cast<double>(static_cast<float>(third));
+    }
+    const Check check = check_full<T, float>(a, b, {{static_cast<float>(exact * (1 + error))}}, terms);
+    CHECK(check.greatest_bound == check.bound);  // of one element
+    return check.passed;
+  };
+  const double u = 0x1p-24, few = 3 * k * u, many = 5 * k * u;
+  CHECK_FALSE(passed(half(1.0f / 3), few, {}));
+  CHECK(passed(half(1.0f / 3), few, {.matrix_cores = true}));
+  CHECK_FALSE(passed(half(1.0f / 3), many, {.matrix_cores = true}));
+  CHECK(passed(bfloat16(1.0f / 3), few, {.matrix_cores = true}));
+  CHECK_FALSE(passed(1.0f / 3, few, {.matrix_cores = true}));  // floats are TF32 there, which is Precision::fast
+  CHECK(passed(1.0f / 3, 0x1p-9 + few, {.precision = Precision::fast}));
+  CHECK_FALSE(passed(1.0f / 3, 0x1p-9 + many, {.precision = Precision::fast}));
+}
+
 TEST_CASE("a quantised operand has two roundings more, but where the product is reproducible") {
   const Matrix<float> a{{1.0f / 3}}, b{{1}};
   const auto passed = [&](int units, const Terms<float>& terms) {

@@ -79,6 +79,7 @@ struct HostProduct {
   Type c_type = Type::f32;
   AnyMatrix c0;                               ///< of c_type; without elements where beta is 0
   Precision precision = Precision::standard;  ///< with which C was computed
+  bool matrix_cores = false;                  ///< a vendor's library may have computed it
   std::int64_t batch = 1;
   bool quantized = false;  ///< as in Terms
   int digits = 0;          ///< likewise
@@ -118,6 +119,7 @@ void for_each_item(const HostProduct& p, const AnyMatrix& c, const F& f) {
   terms.alpha = scalar_as<accumulator_t<T>>(p.alpha);
   terms.beta = scalar_as<accumulator_t<T>>(p.beta);
   terms.precision = p.precision;
+  terms.matrix_cores = p.matrix_cores;
   terms.quantized = p.quantized;
   terms.digits = p.digits;
   if (p.batch == 1) {

@@ -32,6 +32,7 @@ Engine      a device, or the OpenGL context of the application (moderngl's, for 
 Array       what lies on a device
 Job         a product, convolution or network that is enqueued piece by piece, within a frame's budget; Engine.start(), start_convolve() and
             start_mlp() make it, and Engine.prepare() and its like compile ahead
+Fence       tells when the device is done; Engine.fence() makes it
 Stopwatch   measures time on the device; Engine.stopwatch() makes it
 Accelerators  several devices at once
 quantize    rounds a matrix to codes of 4 to 8 bits
@@ -42,7 +43,7 @@ The tutorial is docs/python.md; docs/weights.md is about quantised matrices.
 """
 
 from ._convolve import convolve, explain_convolve
-from ._core import Array, DeviceLost, Error, Job, Report, Stopwatch, Unsupported, __version__
+from ._core import Array, DeviceLost, Error, Fence, Job, JobReport, Report, Stopwatch, Unsupported, __version__
 from ._engine import Engine, default_engine
 from ._mlp import Layer, explain_mlp, mlp
 from ._products import explain, gemm, matmul
@@ -55,8 +56,10 @@ __all__ = [
     "DeviceLost",
     "Engine",
     "Error",
+    "Fence",
     "Future",
     "Job",
+    "JobReport",
     "Layer",
     "Model",
     "Quantized",

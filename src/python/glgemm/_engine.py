@@ -53,7 +53,7 @@ class Engine(OfThisProcess):
     log             called with lines for developers as long as this object lives; it cannot use the engine, which is at work
     program_cache   the folder that keeps compiled programs; '' keeps none
     tuning          a table that `glgemm tune` wrote; '' takes none but the built-in one
-    max_dispatch    seconds: the longest time that one dispatch is planned to take
+    max_dispatch    seconds: the longest time that a dispatch is planned to take; longer products go in slices of about this time
     vendor          whether products may run by NVIDIA's cuBLAS, which has matrix cores; or the path of libcublas or of its folder
     """
 
@@ -137,12 +137,23 @@ class Engine(OfThisProcess):
 
     @property
     def closed(self) -> bool:
-        """Whether close() was called."""
+        """Whether close() or abandon() was called."""
         return self._service.closed
 
     def close(self) -> None:
-        """Frees the engine and all of its arrays. Waits for what runs."""
+        """Frees the engine and all of its arrays. Waits for what runs. Does nothing if it is closed.
+
+        Raises ValueError where an engine of Engine.current() is called while another context or none is current.
+        """
         self._service.close()
+
+    def abandon(self) -> None:
+        """Closes the engine and forgets its OpenGL objects without calling OpenGL: for a context that is lost or gone.
+
+        Any context or none may be current, on any thread that does not use the engine. Its arrays, jobs, fences and stopwatches can
+        then only be dropped: what uses them raises ValueError. close() after it does nothing.
+        """
+        self._service.abandon()
 
     def __enter__(self) -> Engine:
         return self
@@ -252,8 +263,23 @@ class Engine(OfThisProcess):
         self._service.barrier(uses)
 
     def finish(self) -> None:
-        """Waits until the device has done all that was enqueued."""
+        """Waits until the device has done all that was enqueued. fence() tells it without waiting."""
         self._service.finish()
+
+    def fence(self) -> _core.Fence:
+        """A Fence behind all that was enqueued so far: once it has passed, numpy() of a result does not wait for the device.
+
+        >>> import numpy as np
+        >>> import glgemm
+        >>> with glgemm.Engine() as engine:
+        ...     x = engine.asarray(np.ones((64, 64), np.float32))
+        ...     y, fence = x @ x, engine.fence()
+        ...     while not fence.poll():
+        ...         pass  # draw a frame
+        ...     float(y.numpy()[0, 0])
+        64.0
+        """
+        return self._service.fence()
 
     def stopwatch(self) -> _core.Stopwatch:
         """A Stopwatch, which measures how long the device takes for what is enqueued meanwhile.
@@ -315,8 +341,10 @@ class Engine(OfThisProcess):
         """Compiles and checks what start() with these arguments needs, and makes room, so that no such product waits for that.
 
         Nothing is multiplied, and `c` is not written. It serves all products whose arrays have the same shapes, types and strides
-        and the same options, by matmul(), gemm(), start() and `@`. Waits for the driver's compiler. NumPy arrays are copied to
-        the device for it, and freed again. Raises what start() raises.
+        and the same options, by matmul(), gemm(), start() and `@`. Waits for the driver's compiler. Speed is not measured: a product
+        that is expected to take more than an eighth of `max_dispatch` may still wait for its first slices. Where a vendor's library
+        takes the product, start() compiles its shaders itself. NumPy arrays are copied to the device for it, and freed again.
+        Raises what start() raises.
 
         >>> import numpy as np
         >>> import glgemm

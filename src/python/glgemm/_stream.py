@@ -199,7 +199,10 @@ def stream(
                bytes: the most that buffers on the device, and on device and host together, may have. 0: as much as suits
     engine     an Engine with a context of its own, or Accelerators. It is busy until the product is done. An engine of
                Engine.current() is refused, since it works on its thread alone and not in the background
-    report     is filled once the product is done; not with Accelerators, whose devices run kernels of their own
+    report     is filled when the Future is done, and empty before. Its kernel_time is the host's waiting for the device, transfer_time
+               the host's reading, copying and writing, total_time all of it; slices are windows of k, dispatches are not counted,
+               and bytes_to_device and bytes_from_device are what was moved. Not with Accelerators, whose devices run kernels
+               of their own
 
     All arrays are in the host's memory; an Array is copied there first. The other arguments are as in gemm(). A, B and C are not changed by others until the product is done.
 
