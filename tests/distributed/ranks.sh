@@ -145,13 +145,15 @@ multiply 2 Large.npy Large.npy --op-b t --type f16 --check none -o C.npy || fail
 multiply 2 A.npy B.npy -o C.npy --type f64 --kernel naive --check none || fail "f64: $(cat stderr)"
 cmp -s whole64.npy C.npy || fail "f64: the product from files is another one"
 
-# Side by side, each in a folder of its own: mpirun waits for a second where ranks end with an error.
+# Side by side, each in a folder of its own: mpirun waits for a second where ranks end with an error. Each has a TMPDIR of its own, too:
+# an mpirun that ends removes the folder there that another one is about to use.
 bad() { # bad NAME TEXT RANKS OPTIONS...: status 2, one line on stderr with the text, no output
   local name=$1 text=$2 folder
   shift 2
   folder=$(mktemp -d bad.XXXX)
   (
     cd "$folder" && ln -s ../*.npy ../W.gguf . && rm -f C.npy
+    export TMPDIR=$PWD
     multiply "$@"
     status=$?
     [ $status -eq 2 ] || fail "$name: status $status instead of 2"
