@@ -9,6 +9,8 @@
 
 #include "base/text.hpp"
 
+extern "C" const char GLGEMM_UNPROMISED = 0;
+
 namespace glgemm {
 namespace {
 

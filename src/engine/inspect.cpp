@@ -10,8 +10,6 @@
 #include "engine/prepare.hpp"
 #include "gl/program_statistics.hpp"
 
-extern "C" const char GLGEMM_UNPROMISED = 0;
-
 namespace glgemm {
 namespace {
 
