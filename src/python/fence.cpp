@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -12,20 +13,8 @@ namespace glgemm::python {
 
 using namespace std::chrono_literals;
 
-Milestone::Milestone(std::shared_ptr<Service> service) : service_(std::move(service)) {
-  service_->run("fence", [&](Engine& engine, Interrupt&) { fence_ = std::make_unique<Fence>(engine.fence()); });
-  service_->keep(*this);
-}
-
-Milestone::~Milestone() {
-  service_->let_go(*this);
-  free();
-}
-
-void Milestone::run(const char* what, const std::function<void(const Fence& fence, Interrupt& interrupt)>& work) {
-  const Fence* const fence = fence_.get();  // which another thread may hand over to be destroyed, behind this
-  service_->run(what, [&](Engine&, Interrupt& interrupt) { work(*fence, interrupt); });
-}
+Milestone::Milestone(std::shared_ptr<Service> service)
+    : KeptObject(std::move(service), "fence", [](Engine& engine) { return engine.fence(); }) {}
 
 bool Milestone::poll() {
   bool is_passed = false;

@@ -7,7 +7,10 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <stdexcept>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <glgemm/device_matrix.hpp>
@@ -159,6 +162,40 @@ class Service {
   bool is_abandoned_ = false;
   std::vector<std::shared_ptr<void>> discarded_{};  ///< to be destroyed when the application's context is current
   std::unique_ptr<Thread> thread_{};
+};
+
+/// An object of the engine's context that closing the engine frees, and which is used where the engine works.
+template <class Object>
+class KeptObject : public Kept {
+ public:
+  KeptObject(const KeptObject&) = delete;
+  KeptObject& operator=(const KeptObject&) = delete;
+  void free() override { service_->discard(std::move(object_)); }
+
+ protected:
+  /// `make` gives it, of the engine.
+  template <class Make>
+  KeptObject(std::shared_ptr<Service> service, const char* what, const Make& make) : service_(std::move(service)) {
+    service_->run(what, [&](Engine& engine, Interrupt&) { object_ = std::make_unique<Object>(make(engine)); });
+    service_->keep(*this);
+  }
+  ~KeptObject() {
+    service_->let_go(*this);
+    service_->discard(std::move(object_));
+  }
+  /// @throws std::invalid_argument  a close() that failed has freed it
+  template <class Work>
+  void run(const char* what, const Work& work) {
+    Object* const object = object_.get();  // which another thread may hand over to be destroyed, behind this
+    service_->run(what, [&](Engine&, Interrupt& interrupt) {
+      if (!object) throw std::invalid_argument(std::string(what) + ": close() has ended it");
+      work(*object, interrupt);
+    });
+  }
+
+ private:
+  std::shared_ptr<Service> service_;
+  std::unique_ptr<Object> object_{};
 };
 
 /// A buffer of ours, or one of the application's. Calls keep it until they are done, even if it is freed meanwhile.

@@ -10,23 +10,8 @@
 
 namespace glgemm::python {
 
-Timer::Timer(std::shared_ptr<Service> service) : service_(std::move(service)) {
-  service_->run("stopwatch", [&](Engine& engine, Interrupt&) { watch_ = std::make_unique<Stopwatch>(engine); });
-  service_->keep(*this);
-}
-
-Timer::~Timer() {
-  service_->let_go(*this);
-  free();
-}
-
-void Timer::run(const char* what, const std::function<void(Stopwatch& watch, Interrupt& interrupt)>& work) {
-  Stopwatch* const watch = watch_.get();  // which another thread may hand over to be destroyed, behind this
-  service_->run(what, [&](Engine&, Interrupt& interrupt) {
-    if (!watch) throw std::invalid_argument(std::string(what) + ": close() has ended it");
-    work(*watch, interrupt);
-  });
-}
+Timer::Timer(std::shared_ptr<Service> service)
+    : KeptObject(std::move(service), "stopwatch", [](Engine& engine) { return Stopwatch(engine); }) {}
 
 void Timer::start() {
   run("Stopwatch.start", [](Stopwatch& watch, Interrupt&) { watch.start(); });

@@ -275,6 +275,22 @@ def test_another_context_is_refused(context):
         assert (d @ d).numpy().sum() == 8
 
 
+def test_fence_and_stopwatch_after_a_close_that_failed(context):
+    engine = glgemm.Engine.current()
+    fence, watch = engine.fence(), engine.stopwatch()
+    other = moderngl.create_standalone_context(require=430, backend="egl")  # which is current now
+    try:
+        with pytest.raises(ValueError, match="context is not current"):
+            engine.close()
+    finally:
+        other.release()
+        context.__enter__()
+    for call in (fence.poll, fence.wait, watch.start):
+        with pytest.raises(ValueError, match=r"close\(\) has ended it"):
+            call()
+    engine.close()
+
+
 def test_abandon(context):
     engine = glgemm.Engine.current()
     d, fence = engine.asarray(np.ones((2, 2), np.float32)), engine.fence()
